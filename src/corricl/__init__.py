@@ -1,0 +1,34 @@
+"""corricl: in-context learning when the prompt's tokens are correlated."""
+
+from importlib import import_module as _import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
+
+from .errors import ConvergenceError as ConvergenceError
+from .errors import CorriclError as CorriclError
+from .errors import InputError as InputError
+
+if TYPE_CHECKING:
+    from . import kernels as kernels
+    from . import simulate as simulate
+    from . import theory as theory
+    from .prompt import Pretraining as Pretraining
+    from .prompt import Prompt as Prompt
+    from .prompt import Risk as Risk
+
+__version__ = _version("corricl")
+
+_LAZY_MODULES = ("kernels", "theory", "simulate", "figures", "prompt")
+_LAZY_NAMES = ("Pretraining", "Prompt", "Risk")
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY_MODULES:
+        return _import_module(f"{__name__}.{name}")
+    if name in _LAZY_NAMES:
+        return getattr(_import_module(f"{__name__}.prompt"), name)
+    raise AttributeError(f"module 'corricl' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY_MODULES, *_LAZY_NAMES])
