@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 __version__ = _version("corricl")
 
-_LAZY_MODULES = ("kernels", "theory", "simulate", "figures", "prompt")
+_LAZY_MODULES = ("kernels", "theory", "simulate", "prompt")
 _LAZY_NAMES = ("Pretraining", "Prompt", "Risk")
+
+__all__ = ["ConvergenceError", "CorriclError", "InputError", *_LAZY_MODULES, *_LAZY_NAMES]
 
 
 def __getattr__(name: str) -> object:

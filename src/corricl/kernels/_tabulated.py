@@ -88,5 +88,7 @@ class Tabulated(Kernel):
     def correlation(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         a, b = np.broadcast_arrays(a, b)
         if max(a.max(initial=0), b.max(initial=0)) > self.size:
-            raise InputError(f"kernel '{self.spec}' has {self.size} positions; position {max(a.max(), b.max())} is outside")
+            raise InputError(
+                f"kernel '{self.spec}' has {self.size} positions; position {max(a.max(), b.max())} is outside"
+            )
         return self.values[a - 1, b - 1]

@@ -41,7 +41,7 @@ def scalars(z: Array, pair: Array, norm: Array, eigenvalues: Array, query: Array
     """
     xp = z.__array_namespace__()
     power = norm * norm
-    variance = power[:, None] * (eigenvalues / d) + noise  # (n, length)
+    variance = power[:, None] * (eigenvalues[None, :] / d) + noise  # (n, length)
     deviation = xp.sqrt(variance)
     informative = variance > 0
     inverse = xp.where(informative, 1 / xp.where(informative, deviation, 1.0), 0.0)

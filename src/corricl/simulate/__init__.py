@@ -1,0 +1,12 @@
+"""The reduced model at finite size, in float64: samplers, the ridge solve, exact errors with standard errors."""
+
+from ._contexts import Contexts as Contexts
+from ._contexts import batches as batches
+from ._contexts import sample as sample
+from ._contexts import score as score
+from ._replicates import Replicate as Replicate
+from ._replicates import Simulation as Simulation
+from ._replicates import pretrain as pretrain
+from ._replicates import replicate as replicate
+from ._replicates import risk as risk
+from ._solver import Solution as Solution

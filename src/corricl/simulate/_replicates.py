@@ -1,0 +1,203 @@
+"""Pretrain the reduced model many times and report its exact errors with standard errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from .. import theory
+from ..errors import InputError
+from ..prompt import Caution, Estimate, Pretraining, Prompt, Risk, number, whole
+from ..theory import exact
+from ._precision import in_float64, key_of, require_float64
+from ._sampler import AXIS, Law, Sequences, normal, sample_sequences
+from ._solver import Solution, solve
+
+ILL_CONDITIONED = 1e6
+"""Condition number of the system for Gamma beyond which a result carries a warning."""
+
+
+class Replicate(NamedTuple):
+    """One pretraining: its exact errors, the scale of Gamma*, and what certifies the solve."""
+
+    icl: float
+    idg: float
+    trace: float  # tr Gamma1 / d
+    square: float  # |Gamma|_F^2 / d
+    residual: float
+    steps: int
+    condition: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Errors of the reduced model over independent pretrainings.
+
+    Attributes:
+        icl, idg: mean and standard error over the replicates.
+        replicates: each replicate's numbers.
+        residual: the largest relative residual of their solves.
+        theory: what theory says of the same setting.
+        warnings: what makes the numbers doubtful.
+    """
+
+    icl: Estimate
+    idg: Estimate
+    replicates: tuple[Replicate, ...]
+    residual: float
+    theory: Risk
+    warnings: tuple[Caution, ...] = ()
+    method: str = "simulate"
+    converged: bool = True  # a replicate that does not converge raises
+
+
+def law_of(prompt: Prompt) -> Law:
+    """The prompt as the sampler takes it, float64 on the default device."""
+    basis = prompt.basis
+    require_float64(eigenvalues=basis.eigenvalues, query=basis.query)
+    return Law(jnp.asarray(basis.eigenvalues), jnp.asarray(basis.query), jnp.asarray(prompt.noise, jnp.float64))
+
+
+def _determined(prompt: Prompt) -> bool:
+    """False where K = k k', so that all tokens are copies and only the symmetric part of Gamma is seen."""
+    return float(prompt.basis.eigenvalues.sum() - np.square(prompt.basis.query).sum()) > 1e-6 * prompt.length
+
+
+@in_float64
+def pretrain(
+    pretraining: Pretraining,
+    ridge: float,
+    *,
+    seed: int,
+    index: int = 0,
+    devices: Sequence[jax.Device] | None = None,
+    **solver: Any,
+) -> tuple[Solution, np.ndarray | None, Sequences]:
+    """Draw replicate `index` of a pretraining set and solve for Gamma*.
+
+    Args:
+        pretraining: what to draw.
+        ridge: strength >= 0; 0 is the minimum-norm solution.
+        seed, index: the replicate depends on this pair alone.
+        devices: JAX devices over which the sequences are spread; default the first one.
+        **solver: tolerance, max_steps and method of the solver.
+
+    Returns:
+        (solution, tasks of shape (k, d) or None, the pretraining features).
+
+    Raises:
+        ConvergenceError: when the solve does not reach its tolerance.
+    """
+    ridge = number(ridge, "ridge")
+    prompt, n = pretraining.prompt, pretraining.sequences
+    mesh = Mesh(np.array(jax.devices()[:1] if devices is None else list(devices)), (AXIS,))
+    k_tasks, k_data = jax.random.split(key_of(seed, index))
+    tasks = None if pretraining.tasks is None else normal(k_tasks, (pretraining.tasks, prompt.d))
+    data = sample_sequences(k_data, tasks, law_of(prompt), sequences=n, d=prompt.d, mesh=mesh)
+    penalty = n / prompt.d * ridge
+    solution = solve(data, penalty, sequences=n, mesh=mesh, determined=_determined(prompt), **solver)
+    return solution, None if tasks is None else np.asarray(tasks), data
+
+
+def replicate(
+    pretraining: Pretraining, ridge: float, *, seed: int, index: int, test: Prompt | None = None, **options: Any
+) -> Replicate:
+    """Exact errors of one pretraining; depends on (seed, index) alone. Arguments as in `risk` and `pretrain`."""
+    solution, tasks, _ = pretrain(pretraining, ridge, seed=seed, index=index, **options)
+    gamma = np.asarray(solution.gamma)
+    require_float64(gamma=gamma)
+    prompt = pretraining.prompt
+    return Replicate(
+        icl=exact.risk_of(gamma, prompt if test is None else test),
+        idg=exact.risk_of(gamma, prompt, tasks),
+        trace=float(np.trace(gamma[:, :-1])) / prompt.d,
+        square=float(np.square(gamma).sum()) / prompt.d,
+        residual=solution.residual,
+        steps=solution.steps,
+        condition=solution.condition,
+        method=solution.method,
+    )
+
+
+def risk(
+    pretraining: Pretraining,
+    ridge: float = 0.0,
+    *,
+    seed: int = 0,
+    replicates: int | None = None,
+    target_stderr: float | None = None,
+    test: Prompt | None = None,
+    on_replicate: Callable[[int, Estimate], None] | None = None,
+    **options: Any,
+) -> Simulation:
+    """Errors of the reduced linear attention at finite size, with standard errors.
+
+    Each replicate draws its tasks and sequences anew, solves for Gamma* and takes the exact risk of
+    that Gamma*, so the only noise is that of pretraining.
+
+    Args:
+        pretraining: prompt law, sequences and tasks.
+        ridge: strength >= 0 of the ridge problem; 0 is the minimum-norm solution.
+        seed: in [0, 2^63). Replicate i depends on (seed, i) alone.
+        replicates: how many, default 20.
+        target_stderr: instead, go on until the standard error of icl is this fraction of it
+            (at least 8 replicates).
+        test: another prompt at test time, same d.
+        on_replicate: called after each with (replicates done, icl so far).
+        **options: devices, tolerance, max_steps, method: see `pretrain`.
+
+    Returns:
+        A `Simulation`; its fields icl and idg are `Estimate(mean, stderr)`. With one replicate the
+        standard error is NaN.
+
+    Raises:
+        InputError: for settings out of range.
+        ConvergenceError: when a solve does not reach its tolerance.
+    """
+    if replicates is not None and target_stderr is not None:
+        raise InputError("give replicates or target_stderr, not both")
+    if test is not None and test.d != pretraining.prompt.d:
+        raise InputError(f"the test prompt has d = {test.d}; pretraining has d = {pretraining.prompt.d}")
+    wanted = whole(20 if replicates is None else replicates, "replicates")
+    target = None if target_stderr is None else number(target_stderr, "target_stderr", positive=True)
+    done: list[Replicate] = []
+    while True:
+        done.append(replicate(pretraining, ridge, seed=seed, index=len(done), test=test, **options))
+        icl = estimate([r.icl for r in done])
+        if on_replicate is not None:
+            on_replicate(len(done), icl)
+        if len(done) >= wanted if target is None else len(done) >= 8 and icl.stderr <= target * icl.mean:
+            break
+    return Simulation(
+        icl=icl,
+        idg=estimate([r.idg for r in done]),
+        replicates=tuple(done),
+        residual=max(r.residual for r in done),
+        theory=theory.risk(pretraining, ridge=ridge, test=test),
+        warnings=_cautions(done),
+    )
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean and standard error of independent values; the standard error of a single one is NaN."""
+    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return Estimate(float(np.mean(values)), spread)
+
+
+def _cautions(done: Sequence[Replicate]) -> tuple[Caution, ...]:
+    worst = max((r.condition for r in done if math.isfinite(r.condition)), default=0.0)
+    if worst < ILL_CONDITIONED:
+        return ()
+    message = (
+        f"the system for Gamma is ill-conditioned (condition number {worst:.1e}), as near n = d(d+1) with a small "
+        "ridge: replicates spread widely, and the mean may need many of them"
+    )
+    return (Caution("ill_conditioned", message, {"condition": worst}),)
