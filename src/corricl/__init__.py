@@ -1,7 +1,6 @@
 """corricl: in-context learning when the prompt's tokens are correlated."""
 
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 from .errors import ConvergenceError as ConvergenceError
@@ -9,6 +8,7 @@ from .errors import CorriclError as CorriclError
 from .errors import InputError as InputError
 
 if TYPE_CHECKING:
+    __version__: str
     from . import kernels as kernels
     from . import simulate as simulate
     from . import theory as theory
@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     from .prompt import Prompt as Prompt
     from .prompt import Risk as Risk
 
-__version__ = _version("corricl")
-
 _LAZY_MODULES = ("kernels", "theory", "simulate", "prompt")
 _LAZY_NAMES = ("Pretraining", "Prompt", "Risk")
-
-__all__ = ["ConvergenceError", "CorriclError", "InputError", *_LAZY_MODULES, *_LAZY_NAMES]
 
 
 def __getattr__(name: str) -> object:
@@ -29,6 +25,8 @@ def __getattr__(name: str) -> object:
         return _import_module(f"{__name__}.{name}")
     if name in _LAZY_NAMES:
         return getattr(_import_module(f"{__name__}.prompt"), name)
+    if name == "__version__":
+        return _import_module("importlib.metadata").version("corricl")  # slow to load, rarely asked for
     raise AttributeError(f"module 'corricl' has no attribute '{name}'")
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import InputError
-from .kernels import IID, Kernel, Query, Statistics, parse, statistics
+from .kernels import Kernel, Query, Statistics, parse, statistics
 
 ZERO = 1e-12
 """Eigenvalues below this fraction of the largest are rounding errors and count as 0."""
@@ -53,9 +53,9 @@ class Prompt:
 
     d: int
     length: int
-    kernel: Kernel = IID()
-    query: Query = Query(0.0)
-    noise: float = 0.0
+    kernel: Kernel
+    query: Query
+    noise: float
 
     def __init__(
         self,
@@ -189,10 +189,10 @@ class Caution(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A simulated number: mean and standard error over independent replicates."""
+    """A simulated number: mean and standard error over independent replicates (None for a single one)."""
 
     mean: float
-    stderr: float
+    stderr: float | None
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Kernel:
     def matrix(self, length: int) -> np.ndarray:
         """Context correlation matrix K, shape (length, length), float64, unit diagonal."""
         positions = np.arange(1, length + 1)
-        return self.correlation(positions[:, None], positions[None, :])
+        return require_float64(self, self.correlation(positions[:, None], positions[None, :]))
 
     def __add__(self, other: object) -> Mixture:
         from ._combine import mix
@@ -97,10 +97,15 @@ class Stationary(Kernel):
 
     def correlation(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         lag = np.abs(np.asarray(a) - np.asarray(b))
-        table = np.asarray(self.at_lag(np.arange(int(lag.max(initial=0)) + 1, dtype=np.float64)))
-        if table.dtype != np.float64:
-            raise InputError(f"kernel '{self.name}' must return float64 correlations, not {table.dtype}")
-        return table[lag]
+        return require_float64(self, self.at_lag(np.arange(int(lag.max(initial=0)) + 1, dtype=np.float64)))[lag]
+
+
+def require_float64(kernel: Kernel, values: np.ndarray) -> np.ndarray:
+    """Refuse correlations of lower precision before they mix with others."""
+    values = np.asarray(values)
+    if values.dtype != np.float64:
+        raise InputError(f"kernel '{kernel.spec}' must return float64 correlations, not {values.dtype}")
+    return values
 
 
 def shortest(value: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
-from ._base import Kernel, shortest
+from ._base import Kernel, require_float64, shortest
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Mixture(_Composite):
 
     def correlation(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         self.check()
-        terms = [w * part.correlation(a, b) for w, part in zip(self.weights, self.parts, strict=True)]
-        return np.sum(terms, axis=0)
+        terms = zip(self.weights, self.parts, strict=True)
+        return np.sum([w * require_float64(part, part.correlation(a, b)) for w, part in terms], axis=0)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Product(_Composite):
         return "*".join(part.spec for part in self.parts)
 
     def correlation(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.prod([part.correlation(a, b) for part in self.parts], axis=0)
+        return np.prod([require_float64(part, part.correlation(a, b)) for part in self.parts], axis=0)
 
 
 def mix(left: Kernel, right: object) -> Mixture:

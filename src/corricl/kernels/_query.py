@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
+from ._base import require_float64
 from ._tabulated import read_array
 
 if TYPE_CHECKING:
@@ -99,4 +100,5 @@ class Query:
             return np.array(self.vector)
         if self.strength == 0:
             return np.zeros(length)
-        return self.strength * kernel.correlation(np.array(length + self.gap), np.arange(1, length + 1))
+        values = kernel.correlation(np.array(length + self.gap), np.arange(1, length + 1))
+        return self.strength * require_float64(kernel, values)

@@ -33,7 +33,7 @@ class Replicate(NamedTuple):
     square: float  # |Gamma|_F^2 / d
     residual: float
     steps: int
-    condition: float
+    condition: float | None  # of a factored system
     method: str
 
 
@@ -78,7 +78,7 @@ def pretrain(
     *,
     seed: int,
     index: int = 0,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Any] | None = None,
     **solver: Any,
 ) -> tuple[Solution, np.ndarray | None, Sequences]:
     """Draw replicate `index` of a pretraining set and solve for Gamma*.
@@ -156,7 +156,7 @@ def risk(
 
     Returns:
         A `Simulation`; its fields icl and idg are `Estimate(mean, stderr)`. With one replicate the
-        standard error is NaN.
+        standard error is None.
 
     Raises:
         InputError: for settings out of range.
@@ -174,7 +174,11 @@ def risk(
         icl = estimate([r.icl for r in done])
         if on_replicate is not None:
             on_replicate(len(done), icl)
-        if len(done) >= wanted if target is None else len(done) >= 8 and icl.stderr <= target * icl.mean:
+        if (
+            len(done) >= wanted
+            if target is None
+            else icl.stderr is not None and len(done) >= 8 and icl.stderr <= target * icl.mean
+        ):
             break
     return Simulation(
         icl=icl,
@@ -187,13 +191,13 @@ def risk(
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and standard error of independent values; the standard error of a single one is NaN."""
-    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    """Mean and standard error of independent values; a single one has no standard error."""
+    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
     return Estimate(float(np.mean(values)), spread)
 
 
 def _cautions(done: Sequence[Replicate]) -> tuple[Caution, ...]:
-    worst = max((r.condition for r in done if math.isfinite(r.condition)), default=0.0)
+    worst = max((r.condition for r in done if r.condition is not None), default=0.0)
     if worst < ILL_CONDITIONED:
         return ()
     message = (

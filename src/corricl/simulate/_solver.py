@@ -32,13 +32,13 @@ class Solution(NamedTuple):
     """Gamma*, shape (d, d+1), and what certifies it.
 
     `residual` is the relative residual of the system that was solved, recomputed from the final Gamma.
-    `condition` is a lower estimate of a factored system's condition number, NaN otherwise.
+    `condition` is a lower estimate of a factored system's condition number.
     """
 
     gamma: Array
     residual: float
     steps: int
-    condition: float
+    condition: float | None
     method: str
 
 
@@ -83,7 +83,7 @@ def solve(
         gamma, residual, steps = conjugate_gradients(
             data, jnp.float64(penalty), jnp.float64(tolerance), max_steps, precondition=precondition, mesh=mesh
         )
-        solution = Solution(gamma, float(residual), int(steps), float("nan"), "cg")
+        solution = Solution(gamma, float(residual), int(steps), None, "cg")
     else:
         raise InputError(f"unknown solver '{method}'; allowed: auto, cg, dense")
     if not solution.residual <= tolerance:  # NaN counts as not converged
@@ -144,12 +144,13 @@ def _conjugate_gradients(
         return total(term, (d, d + 1)) + penalty * gamma
 
     right = total(lambda b: _adjoint(b.target, b.query, b.summary), (d, d + 1))
-    second_moment = total(lambda b: b.summary.T @ b.summary, (d + 1, d + 1)) if precondition else None
+    inverse = None
+    if precondition:
+        second_moment = total(lambda b: b.summary.T @ b.summary, (d + 1, d + 1)) / d
+        inverse = jnp.linalg.inv(second_moment + penalty * jnp.eye(d + 1))
 
     def preconditioned(gamma: Array) -> Array:
-        if second_moment is None:
-            return gamma
-        return jnp.linalg.solve(second_moment / d + penalty * jnp.eye(d + 1), gamma.T).T
+        return gamma if inverse is None else gamma @ inverse
 
     scale = jnp.linalg.norm(right)
 

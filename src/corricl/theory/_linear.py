@@ -64,18 +64,24 @@ def effective_ridge(ridge: Real, q: Real, tau: Real, inverse_kappa: Real) -> Arr
     """The unique root e >= 0 of `ridge_of_effective`(e) = ridge; broadcasts.
 
     It is bracketed by the roots of the two quadratics that bound M between 1/(1+sigma) (one
-    eigenvalue) and 1/sigma (none), and bisected in log e, so that small ridges keep their digits.
+    eigenvalue) and 1/sigma (none), bisected in log e, so that small ridges keep their digits, and
+    polished by Newton's steps inside the bracket.
     """
     ridge, q, tau, c = np.broadcast_arrays(*(np.asarray(x, float) for x in (ridge, q, tau, inverse_kappa)))
     low, high = _quadratic_root(ridge, q, tau), _quadratic_root(ridge, 1 + q, tau)
     zero = high <= 0  # ridge 0 and tau >= 1
-    low, high = (np.log(np.where(zero, 1.0, edge)) for edge in (low, high))
-    low, high = low - 1e-9, high + 1e-9
-    for _ in range(52):
-        middle = (low + high) / 2
-        above = ridge_of_effective(np.exp(middle), q, tau, c) > ridge
+    low, high = np.where(zero, 1.0, low * (1 - 1e-9)), np.where(zero, 1.0, high * (1 + 1e-9))
+    for _ in range(14):
+        middle = np.sqrt(low * high)
+        above = ridge_of_effective(middle, q, tau, c) > ridge
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return np.where(zero, 0.0, np.exp((low + high) / 2))
+    root = np.sqrt(low * high)
+    for _ in range(4):
+        m, derivative = task_resolvent(q + root, c)
+        excess = root * (1 - (1 - root * m) / tau) - ridge
+        slope = 1 - (1 - 2 * root * m - root * root * derivative) / tau
+        root = np.clip(root - excess / np.where(slope > 0, slope, np.inf), low, high)
+    return np.where(zero, 0.0, root)
 
 
 def _quadratic_root(ridge: Array, b: Array, tau: Array) -> Array:
@@ -224,7 +230,10 @@ def effective_length(length: Real, noise: Real, k2: Real) -> Array:
 
 
 def query_gain_is_positive(alpha: Real, noise: Real, k0: Real, k1: Real, k2: Real) -> Array:
-    """True where a correlated query lowers the population risk: k0^2 + 2 k0 k2 + noise k0 + k0^2 (k2+noise)/alpha > k1."""
+    """True where a correlated query lowers the population risk.
+
+    That is where k0^2 + 2 k0 k2 + noise k0 + k0^2 (k2+noise)/alpha > k1.
+    """
     return np.asarray(k0**2 + 2 * k0 * k2 + noise * k0 + k0**2 * (k2 + noise) / alpha > k1)
 
 

@@ -1,0 +1,5 @@
+"""`python -m corricl.cli`."""
+
+from ._app import main
+
+main()
