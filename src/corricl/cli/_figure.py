@@ -9,7 +9,6 @@ import click
 from ..errors import InputError
 from ._options import as_json, quiet
 from ._output import print_json
-from ._progress import progress
 
 
 @click.command()
@@ -17,11 +16,19 @@ from ._progress import progress
 @click.option("--quick", is_flag=True, help="Fewer points and replicates, under two minutes.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, help="Folder.")
 @click.option("--spec", type=click.Path(path_type=Path), metavar="FILE", help="A stored spec to make again.")
+@click.option("--workers", type=int, help="Processes; default one for each core.")
 @click.option("--list", "show_list", is_flag=True, help="List the figures.")
 @as_json
 @quiet
 def figure(
-    name: str | None, quick: bool, out: Path, spec: Path | None, show_list: bool, as_json: bool, quiet: bool
+    name: str | None,
+    quick: bool,
+    out: Path,
+    spec: Path | None,
+    workers: int | None,
+    show_list: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Make a figure: PNG, PDF, the plotted numbers as CSV, and the spec that makes it again."""
     from .. import figures
@@ -37,9 +44,8 @@ def figure(
     if name is None:
         raise InputError(f"give the figure's name: {', '.join(figures.FIGURES)}")
     chosen = figures.find(name)
-    wanted = figures.read_spec(spec, name) if spec is not None else chosen.spec(quick)
-    with progress(name, chosen.steps(wanted), quiet) as advance:
-        made = figures.make(chosen, wanted, out, advance)
+    wanted = figures.read_spec(spec, name) if spec is not None else chosen.sweeps(quick)
+    made = figures.make(chosen, wanted, out, workers=workers, progress=not quiet)
     if as_json:
         print_json({"files": [str(f) for f in made.files], "rows": len(made.rows)})
         return

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#777777"
+CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, BLACK)
+
+THEORY_LINES = {"theory:weak": "--"}
+"""Estimators drawn as lines, with their line style."""
 
 STYLE: dict[str, object] = {
     "figure.figsize": (6.4, 4.2),

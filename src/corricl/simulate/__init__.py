@@ -6,6 +6,8 @@ from ._contexts import sample as sample
 from ._contexts import score as score
 from ._replicates import Replicate as Replicate
 from ._replicates import Simulation as Simulation
+from ._replicates import data_error as data_error
+from ._replicates import estimate as estimate
 from ._replicates import pretrain as pretrain
 from ._replicates import replicate as replicate
 from ._replicates import risk as risk

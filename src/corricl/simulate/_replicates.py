@@ -66,8 +66,15 @@ def law_of(prompt: Prompt) -> Law:
     return Law(jnp.asarray(basis.eigenvalues), jnp.asarray(basis.query), jnp.asarray(prompt.noise, jnp.float64))
 
 
-def _determined(prompt: Prompt) -> bool:
-    """False where K = k k', so that all tokens are copies and only the symmetric part of Gamma is seen."""
+def _determined(pretraining: Pretraining) -> bool:
+    """False where the features are dependent whatever their number.
+
+    One task without noise: then w.h = d y.y/length. Or K = k k': all tokens are copies, and only the
+    symmetric part of Gamma is seen.
+    """
+    prompt = pretraining.prompt
+    if pretraining.tasks == 1 and prompt.noise == 0:
+        return False
     return float(prompt.basis.eigenvalues.sum() - np.square(prompt.basis.query).sum()) > 1e-6 * prompt.length
 
 
@@ -103,7 +110,7 @@ def pretrain(
     tasks = None if pretraining.tasks is None else normal(k_tasks, (pretraining.tasks, prompt.d))
     data = sample_sequences(k_data, tasks, law_of(prompt), sequences=n, d=prompt.d, mesh=mesh)
     penalty = n / prompt.d * ridge
-    solution = solve(data, penalty, sequences=n, mesh=mesh, determined=_determined(prompt), **solver)
+    solution = solve(data, penalty, sequences=n, mesh=mesh, determined=_determined(pretraining), **solver)
     return solution, None if tasks is None else np.asarray(tasks), data
 
 
@@ -188,6 +195,24 @@ def risk(
         theory=theory.risk(pretraining, ridge=ridge, test=test),
         warnings=_cautions(done),
     )
+
+
+@in_float64
+def data_error(gamma: np.ndarray, prompt: Prompt, *, sequences: int, seed: int, index: int = 0) -> float:
+    """Mean squared error of Gamma on drawn sequences of fresh tasks: what `exact.risk_of` is the mean of.
+
+    Args:
+        gamma: shape (d, d+1), float64.
+        prompt: the test prompt.
+        sequences: how many are drawn.
+        seed, index: the draw depends on this pair alone, and differs from that of `pretrain`.
+    """
+    require_float64(gamma=gamma)
+    mesh = Mesh(np.array(jax.devices()[:1]), (AXIS,))
+    key = jax.random.fold_in(key_of(seed, index), 1)
+    data = sample_sequences(key, None, law_of(prompt), sequences=sequences, d=prompt.d, mesh=mesh)
+    errors = data.target - jnp.einsum("bmi,ij,bmj->bm", data.query, jnp.asarray(gamma), data.summary)
+    return float(jnp.square(errors).sum()) / sequences
 
 
 def estimate(values: Sequence[float]) -> Estimate:

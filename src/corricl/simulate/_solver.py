@@ -61,7 +61,8 @@ def solve(
         sequences: n.
         mesh: devices that hold the data.
         determined: False where the features of the law itself are linearly dependent (every context
-            token and the query a copy of one another), so that no number of sequences determines Gamma.
+            token and the query a copy of one another, or one task without noise), so that no number of
+            sequences determines Gamma.
         tolerance: largest relative residual.
         max_steps: conjugate-gradient steps allowed.
         method: "auto", "cg" or "dense".
@@ -77,7 +78,7 @@ def solve(
     if method == "dense":
         if min(sequences, features) > 2 * DENSE_LIMIT:
             raise InputError(f"a dense solve of order {min(sequences, features)} does not fit: use method 'cg'")
-        solution = _solve_dense(data, penalty, sequences)
+        solution = _solve_dense(data, penalty, sequences, determined)
     elif method == "cg":
         precondition = determined and sequences >= features
         gamma, residual, steps = conjugate_gradients(
@@ -173,7 +174,7 @@ def _conjugate_gradients(
     return end.gamma, residual, end.step
 
 
-def _solve_dense(data: Sequences, penalty: float, sequences: int) -> Solution:
+def _solve_dense(data: Sequences, penalty: float, sequences: int, determined: bool) -> Solution:
     x, u, y = (array.reshape(-1, *array.shape[2:])[:sequences] for array in data)
     d = x.shape[1]
     dual = sequences < d * (d + 1)
@@ -181,7 +182,9 @@ def _solve_dense(data: Sequences, penalty: float, sequences: int) -> Solution:
     right = y if dual else _adjoint(y, x, u).ravel()
     solution, residual, condition = _cholesky_solve(matrix, right)
     if not condition < 1 / SINGULAR:  # NaN where the factorisation failed
-        solution, residual, condition = _minimum_norm_solve(matrix, right)
+        solution, residual, unexplained, condition = _minimum_norm_solve(matrix, right)
+        if not determined:  # there may be more sequences than independent features, and targets that no Gamma meets
+            residual = unexplained
     gamma = _adjoint(solution, x, u) if dual else solution.reshape(d, d + 1)
     return Solution(gamma, float(residual), 0, float(condition), "dual" if dual else "normal")
 
@@ -230,14 +233,17 @@ def _largest_eigenvalue(apply: Callable[[Array], Array], start: Array) -> Array:
 
 
 @jax.jit
-def _minimum_norm_solve(matrix: Array, right: Array) -> tuple[Array, Array, Array]:
-    """The same for a singular matrix, through its eigenvalues above rounding.
+def _minimum_norm_solve(matrix: Array, right: Array) -> tuple[Array, Array, Array, Array]:
+    """(solution, relative residual, that of its least-squares equation, condition number) of a singular matrix.
 
-    What of the right side lies outside their span is left: it is in the residual.
+    Eigenvalues below rounding are left out. What of the right side lies outside the span of the others is
+    in the first residual and not in the second.
     """
     values, vectors = jnp.linalg.eigh(matrix)
     kept = values > SINGULAR * values[-1]
     inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
     solution = vectors @ (inverse * (vectors.T @ right))
-    residual = jnp.linalg.norm(matrix @ solution - right) / jnp.linalg.norm(right)
-    return solution, residual, values[-1] / jnp.where(kept, values, jnp.inf).min()
+    rest = matrix @ solution - right
+    residual = jnp.linalg.norm(rest) / jnp.linalg.norm(right)
+    unexplained = jnp.linalg.norm(matrix @ rest) / jnp.linalg.norm(matrix @ right)
+    return solution, residual, unexplained, values[-1] / jnp.where(kept, values, jnp.inf).min()

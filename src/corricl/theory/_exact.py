@@ -125,6 +125,23 @@ def given_task_risk(gamma: Array, tasks: Array, prompt: Prompt) -> Array:
     return power / d + noise - 2 * agreement + prediction
 
 
+def weak_approximation(traces: Moments, prompt: Prompt) -> Array:
+    """Published approximation of `fresh_task_risk` for k0, k1, k2 of order one: its leading terms there."""
+    g, f, _, n = traces
+    d, noise, alpha = prompt.d, prompt.noise, prompt.alpha
+    k0, k1, k2 = prompt.statistics
+    linear = 1 + noise - 2 * (1 + k0 / alpha) * g / d + (1 + (k2 + noise) / alpha) * f / d
+    return linear + ((k1 + noise * k0) / alpha**2 + 2 * k0 / alpha) * (g / d) ** 2 + (1 + noise) ** 2 * n / d
+
+
+def strong_approximation(traces: Moments, prompt: Prompt) -> Array:
+    """Published approximation of `fresh_task_risk` for k0, k2 of order length and k1 of order length^2."""
+    g, f, t, _ = traces
+    length = prompt.length
+    k0, k1, k2 = prompt.statistics
+    return 1 + prompt.noise - 2 * k0 / length * g + k2 / length * f + k1 / length**2 * (t + g * g)
+
+
 def risk_of(gamma: np.ndarray, prompt: Prompt, tasks: np.ndarray | None = None) -> float:
     """Exact risk of Gamma, shape (d, d+1): on fresh tasks, or averaged over given ones of shape (k, d)."""
     if tasks is None:

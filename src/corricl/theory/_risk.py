@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import InputError
 from ..prompt import Pretraining, Prompt, Risk
+from ._bayes import bayes
+from ._positional import linear_population, positional
+from ._softmax import softmax
 from ._weak import weak
 
-PROMPT_METHODS: tuple[str, ...] = ()
+_OF_A_PROMPT: dict[str, Callable[[Prompt], Risk]] = {
+    "linear": linear_population,
+    "positional": positional,
+    "softmax": softmax,
+    "bayes": bayes,
+}
+
+PROMPT_METHODS = tuple(_OF_A_PROMPT)
 """Methods that need only a prompt: the risk of the best member of a class of predictors."""
 
 METHODS = ("weak", *PROMPT_METHODS)
@@ -14,12 +26,13 @@ DEFAULT = "weak"
 
 
 def risk(subject: Pretraining | Prompt, ridge: float = 0.0, test: Prompt | None = None, method: str = DEFAULT) -> Risk:
-    """Predicted errors of a pretrained model.
+    """Predicted errors by any method.
 
     Args:
-        subject: prompt law, sequences and tasks; a `Prompt` alone is enough for `PROMPT_METHODS`.
-        ridge: strength >= 0; 0 is the minimum-norm solution.
-        test: another prompt at test time, of the same d.
+        subject: prompt law, sequences and tasks; a `Prompt` alone is enough for `PROMPT_METHODS`, which
+            ignore the rest: they are optima over all predictors of their class, with nothing to pretrain.
+        ridge: strength >= 0; 0 is the minimum-norm solution. `PROMPT_METHODS` ignore it.
+        test: another prompt at test time, of the same d; of `PROMPT_METHODS` only softmax takes one.
         method: one of `METHODS`.
 
     Raises:
@@ -32,6 +45,11 @@ def risk(subject: Pretraining | Prompt, ridge: float = 0.0, test: Prompt | None 
     """
     if method not in METHODS:
         raise InputError(f"unknown method '{method}'; allowed: {', '.join(METHODS)}")
+    if method in _OF_A_PROMPT:
+        prompt = subject.prompt if isinstance(subject, Pretraining) else subject
+        if test is not None and method != "softmax":
+            raise InputError(f"method '{method}' is the optimum on one prompt: it takes no other test prompt")
+        return softmax(prompt, test) if method == "softmax" else _OF_A_PROMPT[method](prompt)
     if not isinstance(subject, Pretraining):
         raise InputError(f"method '{method}' needs a Pretraining, not a {type(subject).__name__}")
     return weak(subject, ridge, test)
