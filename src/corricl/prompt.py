@@ -238,8 +238,10 @@ def whole(value: Any, name: str) -> int:
     return int(value)
 
 
-def number(value: float, name: str, positive: bool = False) -> float:
+def number(value: Any, name: str, positive: bool = False) -> float:
     """A finite number >= 0 (or > 0)."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(f"{name} must be a number; got {value!r}")
     if not (math.isfinite(value) and (value > 0 if positive else value >= 0)):
         raise InputError(f"{name} must be finite and {'> 0' if positive else '>= 0'}; got {value}")
     return float(value)

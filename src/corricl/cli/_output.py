@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,19 @@ def print_json(value: Any) -> None:
 
 
 def print_lines(rows: list[tuple[str, Any]]) -> None:
-    """Names and values in two columns, what is None left out."""
-    shown = [(name, text(value)) for name, value in rows if value is not None]
+    """Names and values in two columns; what is None or an array is left out, a table within is opened."""
+    shown = [(name, text(value)) for name, value in _opened(rows)]
     width = max(len(name) for name, _ in shown)
     for name, value in shown:
         print(f"{name:<{width}}  {value}")
+
+
+def _opened(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    for name, value in rows:
+        if isinstance(value, dict):
+            yield from _opened((f"{name}.{key}", entry) for key, entry in value.items())
+        elif value is not None and not isinstance(value, np.ndarray):
+            yield name, value
 
 
 def text(value: Any) -> str:

@@ -4,6 +4,7 @@ from . import _exact as exact
 from . import _linear as linear
 from ._bayes import bayes as bayes
 from ._bayes import context_ridge as context_ridge
+from ._mixture import mixture as mixture
 from ._positional import linear_population as linear_population
 from ._positional import positional as positional
 from ._risk import DEFAULT as DEFAULT

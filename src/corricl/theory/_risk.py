@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
-from ..errors import InputError
+from ..errors import ConvergenceError, InputError
+from ..kernels import Query, Tabulated
 from ..prompt import Pretraining, Prompt, Risk
 from ._bayes import bayes
+from ._linear import effective_length
+from ._mixture import SMALLEST, choose, mixture
 from ._positional import linear_population, positional
 from ._softmax import softmax
 from ._weak import weak
@@ -21,8 +26,11 @@ _OF_A_PROMPT: dict[str, Callable[[Prompt], Risk]] = {
 PROMPT_METHODS = tuple(_OF_A_PROMPT)
 """Methods that need only a prompt: the risk of the best member of a class of predictors."""
 
-METHODS = ("weak", *PROMPT_METHODS)
-DEFAULT = "weak"
+METHODS = ("auto", "weak", "mixture", *PROMPT_METHODS)
+DEFAULT = "auto"
+
+COMPARED = 2048
+"""Longest context at which `auto` compares: the mixture theory diagonalises the kernel."""
 
 
 def risk(subject: Pretraining | Prompt, ridge: float = 0.0, test: Prompt | None = None, method: str = DEFAULT) -> Risk:
@@ -52,4 +60,51 @@ def risk(subject: Pretraining | Prompt, ridge: float = 0.0, test: Prompt | None 
         return softmax(prompt, test) if method == "softmax" else _OF_A_PROMPT[method](prompt)
     if not isinstance(subject, Pretraining):
         raise InputError(f"method '{method}' needs a Pretraining, not a {type(subject).__name__}")
-    return weak(subject, ridge, test)
+    theory = {"auto": auto, "weak": weak, "mixture": full_mixture}[method]
+    return theory(subject, ridge, test)
+
+
+def full_mixture(pretraining: Pretraining, ridge: float = 0.0, test: Prompt | None = None) -> Risk:
+    """`mixture` with the quantities that follow from it: effective length and query gain.
+
+    The gain is the error with an independent query, in pretraining and test, minus the error.
+    """
+    found = mixture(pretraining, ridge, test)
+    prompt = pretraining.prompt
+    tested = prompt if test is None else test
+    length = float(effective_length(tested.length, tested.noise, tested.statistics.k2))
+    gain = 0.0
+    if not (prompt.query.is_independent and tested.query.is_independent):
+        plain = Pretraining(_without_query(prompt), pretraining.sequences, pretraining.tasks)
+        gain = mixture(plain, ridge, None if test is None else _without_query(test)).icl - found.icl
+    return replace(found, effective_length=length, query_gain=gain if math.isfinite(gain) else None)
+
+
+def _without_query(prompt: Prompt) -> Prompt:
+    context = prompt.kernel
+    if context.size == prompt.length + 1:  # a joint matrix: keep its context
+        context = Tabulated(context.matrix(prompt.length))
+    return Prompt(prompt.d, prompt.length, context, Query(0.0), prompt.noise)
+
+
+def auto(pretraining: Pretraining, ridge: float = 0.0, test: Prompt | None = None) -> Risk:
+    """The weak limit where the mixture theory confirms it, else the mixture theory; `details["reason"]` says why.
+
+    The comparison takes the place of the rough finite-size warnings of `weak`. Where it cannot be made
+    (d < 3, contexts beyond `COMPARED` tokens, an unconverged fixed point) the weak limit keeps them.
+    """
+    limit = weak(pretraining, ridge, test)
+    if math.isinf(limit.icl):
+        return replace(limit, details={"reason": "the weak limit diverges here; method mixture has its finite-d value"})
+    longest = max(p.length for p in (pretraining.prompt, test or pretraining.prompt))
+    if pretraining.prompt.d < SMALLEST or longest > COMPARED:
+        reason = f"not compared: the mixture theory needs d >= {SMALLEST} and is slow beyond {COMPARED} tokens"
+        return replace(limit, details={"reason": reason})
+    try:
+        found = full_mixture(pretraining, ridge, test)
+    except ConvergenceError as error:
+        return replace(limit, details={"reason": f"not compared: {error}"})
+    method, reason = choose(limit, found)
+    if method == "weak":
+        found = replace(limit, valid=True, warnings=())
+    return replace(found, details={**found.details, "reason": reason})
