@@ -70,7 +70,7 @@ def test_simulate_prints_the_library_numbers(run):
     assert len(found["replicates"]) == 3
     assert found["converged"] is True
     assert found["residual"] < 1e-8
-    assert found["theory"]["method"] == theory.DEFAULT
+    assert found["theory"]["icl"] == theory.risk(Pretraining(Prompt(8, 16, noise=0.1), 200), 1e-3).icl
 
 
 def test_simulate_until_a_target(run):

@@ -46,7 +46,7 @@ class Drill(Estimator):
         return {"icl": setting.ridge + float(drawn.mean()), "idg": float(drawn.std())}
 
 
-def spec(seconds: float = 0.01) -> Spec:
+def spec(seconds: float = 0.02) -> Spec:
     """200 points of about `seconds` each."""
     return Spec(
         name="drill",
@@ -71,7 +71,7 @@ def disturbed(store: Path, kills: int, seed: int) -> list[int]:
     draw = random.Random(seed)
     with Store(store, write=True) as kept:
         kept.db.executescript(AUDIT)
-    moments = sorted(draw.randrange(190) for _ in range(kills))
+    moments = sorted(draw.sample(range(190), kills))  # some fall into the start of the workers
     seen = []
     for moment in [*moments, None]:
         process = subprocess.Popen([sys.executable, "-c", RUN, spec().to_json(), str(store)])
@@ -81,7 +81,7 @@ def disturbed(store: Path, kills: int, seed: int) -> list[int]:
             break
         while count(store) < moment and process.poll() is None:
             time.sleep(0.01)
-        time.sleep(draw.uniform(0, 0.3))
+        time.sleep(draw.uniform(0, 0.05))
         process.kill()
         process.wait()
         seen.append(count(store))

@@ -9,21 +9,37 @@ from .errors import InputError as InputError
 
 if TYPE_CHECKING:
     __version__: str
+    from . import figures as figures
     from . import kernels as kernels
     from . import simulate as simulate
+    from . import sweeps as sweeps
     from . import theory as theory
     from .prompt import Pretraining as Pretraining
     from .prompt import Prompt as Prompt
     from .prompt import Risk as Risk
 
-_LAZY_MODULES = ("kernels", "theory", "simulate", "prompt")
-_LAZY_NAMES = ("Pretraining", "Prompt", "Risk")
+__all__ = [
+    "ConvergenceError",
+    "CorriclError",
+    "InputError",
+    "Pretraining",
+    "Prompt",
+    "Risk",
+    "figures",
+    "kernels",
+    "simulate",
+    "sweeps",
+    "theory",
+]
+
+_MODULES = ("figures", "kernels", "simulate", "sweeps", "theory")
+_NOUNS = ("Pretraining", "Prompt", "Risk")
 
 
 def __getattr__(name: str) -> object:
-    if name in _LAZY_MODULES:
+    if name in _MODULES:
         return _import_module(f"{__name__}.{name}")
-    if name in _LAZY_NAMES:
+    if name in _NOUNS:
         return getattr(_import_module(f"{__name__}.prompt"), name)
     if name == "__version__":
         return _import_module("importlib.metadata").version("corricl")  # slow to load, rarely asked for
@@ -31,4 +47,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY_MODULES, *_LAZY_NAMES])
+    return sorted([*globals(), *_MODULES, *_NOUNS])

@@ -64,11 +64,12 @@ def _draw(factor: np.ndarray, prompt: Prompt, seed: int, index: int, tasks: np.n
 
 @partial(jax.jit, static_argnames=("batch", "d"))
 def _contexts(key: Array, factor: Array, noise: Array, pool: Array | None, *, batch: int, d: int) -> tuple[Array, ...]:
-    k_task, k_token, k_noise = jax.random.split(key, 3)
+    k_task, k_rest = jax.random.split(key)
     size = factor.shape[0]
     task = draw_tasks(k_task, pool, batch, d)
-    tokens = jnp.einsum("ab,nbi->nai", factor, normal(k_token, (batch, size, d))) / d**0.5
-    labels = jnp.einsum("nai,ni->na", tokens, task) + jnp.sqrt(noise) * normal(k_noise, (batch, size))
+    drawn = normal(k_rest, (batch, size, d + 1))  # one call of the generator: each costs a second of compilation
+    tokens = jnp.einsum("ab,nbi->nai", factor, drawn[:, :, :d]) / d**0.5
+    labels = jnp.einsum("nai,ni->na", tokens, task) + jnp.sqrt(noise) * drawn[:, :, d]
     return tokens, labels, task
 
 

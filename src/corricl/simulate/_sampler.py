@@ -76,19 +76,23 @@ def sample_sequences(key: Array, tasks: Array | None, law: Law, *, sequences: in
 
 def _sample_block(key: Array, tasks: Array | None, law: Law, size: int, d: int) -> Sequences:
     length = law.eigenvalues.shape[0]
-    k_task, k_label, k_pair, k_query, k_rest, k_noise = jax.random.split(key, 6)
+    k_task, k_rest = jax.random.split(key)
     w = draw_tasks(k_task, tasks, size, d)  # (size, d)
     norm = jnp.linalg.norm(w, axis=1)
     direction = w / norm[:, None]
-    s = scalars(normal(k_label, (size, length)), normal(k_pair, (size, 2)), norm, *law, d)
+    # one draw, cut into parts: every separate call of the generator adds a second to compilation
+    labels, pair, x, across, noise = jnp.split(
+        normal(k_rest, (size, length + 2 + 2 * d + 1)), [length, length + 2, length + 2 + d, length + 2 + 2 * d], axis=1
+    )
+    s = scalars(labels, pair, norm, *law, d)
 
     # Across the task, (X'y, x_t) has covariance [[y.Ky, y.k], [y.k, 1]]/d in each direction.
-    x = normal(k_query, (size, d)) / d**0.5
+    x = x / d**0.5
     spread = jnp.sqrt(jnp.maximum(s.bulk - s.coupling**2, 0.0) / d)
-    xy = s.coupling[:, None] * x + spread[:, None] * normal(k_rest, (size, d))
+    xy = s.coupling[:, None] * x + spread[:, None] * across
     x, xy = _set_along(x, direction, s.query), _set_along(xy, direction, s.aligned)
 
-    target = norm * s.query + jnp.sqrt(law.noise) * normal(k_noise, (size,))
+    target = norm * s.query + jnp.sqrt(law.noise) * noise[:, 0]
     summary = jnp.concatenate([xy * (d / length), s.label_power[:, None] / length], axis=1)
     return Sequences(x, summary, target)
 

@@ -14,6 +14,9 @@ from . import _linear as linear
 TOLERATED = 0.1
 """Expected relative error beyond which a result is not valid."""
 
+DIAGONALISED = 2048
+"""Longest context whose kernel is diagonalised for the finite-size warning."""
+
 
 def weak(pretraining: Pretraining, ridge: float = 0.0, test: Prompt | None = None) -> Risk:
     """ICL and IDG error of reduced linear attention as d -> infinity with k0, k1, k2 of order one.
@@ -25,7 +28,8 @@ def weak(pretraining: Pretraining, ridge: float = 0.0, test: Prompt | None = Non
 
     Returns:
         A `Risk`. Validity: the warnings carry a rough size of the finite-size error, `expected_error`,
-        of order (4/d + 2/length + 5(k2-1)/length)/tau + 1/tasks; `valid` is False where it passes 10 %.
+        of order (4/d + v)/max(tau, 1) + 1/tasks, with v the relative variance of y.Ky; `valid` is False where
+        it passes 10 %. The factors are a rule of thumb: `auto` compares with the mixture theory instead.
         At tau = 1 without ridge both errors are inf.
 
     Source: docs/theory/weak-limit.md.
@@ -115,28 +119,36 @@ def _risk(
 
 def _finite_size(pretraining: Pretraining, tested: Prompt) -> tuple[Caution, ...]:
     """Warn where the scales of single sequences fluctuate too much for the limit to hold."""
-    cautions = []
     prompt = pretraining.prompt
-    expected = 0.0 if pretraining.tasks is None else 1 / pretraining.tasks
-    k2 = max(prompt.statistics.k2, tested.statistics.k2)
-    length = min(prompt.length, tested.length)
-    expected += (4 / prompt.d + 2 / length + 5 * (k2 - 1) / length) / max(pretraining.tau, 1.0)
+    own = max(_label_fluctuation(prompt), _label_fluctuation(tested))
+    expected = (4 / prompt.d + own) / max(pretraining.tau, 1.0)
+    expected += 0.0 if pretraining.tasks is None else 1 / pretraining.tasks
+    k2, length = max((p.statistics.k2, p.length) for p in (prompt, tested))
+    cautions = []
     if expected > TOLERATED / 4:
-        message = (
-            f"finite-size error of order {100 * expected:.0f} % expected at d = {prompt.d}, length = {length}, "
-            f"k2 = {k2:.3g}"
-        )
+        message = f"finite-size error of order {100 * expected:.0f} % expected at d = {prompt.d}, length = {length}"
         values = {"expected_error": expected, "d": prompt.d, "length": length, "k2": k2}
         cautions.append(Caution("finite_size", message, values))
-    strong = max(
-        k2 / length, *(math.sqrt(k / length) for k in (max(tested.statistics.k0, 0), abs(tested.statistics.k1)))
-    )
-    if k2 > 0.1 * length:
+    if own > TOLERATED:
         message = (
-            f"k2 = {k2:.3g} is not small beside length = {length}: correlations are strong, the limit assumes them weak"
+            f"correlations are strong: the second moment of a context's features varies by {100 * own**0.5:.0f} % from "
+            f"sequence to sequence (k2 = {k2:.3g}, length = {length}); the limit takes it as fixed"
         )
-        cautions.append(Caution("strong_correlation", message, {"k2": k2, "length": length, "strength": strong}))
+        cautions.append(Caution("strong_correlation", message, {"variance": own, "k2": k2, "length": length}))
     return tuple(cautions)
+
+
+def _label_fluctuation(prompt: Prompt) -> float:
+    """Relative variance of y.Ky given the task's norm, 2 tr(K(K+noise))^2/(tr K(K+noise))^2.
+
+    It vanishes in a long context unless an eigenvalue of K grows as sqrt(length), which k2 alone does not show.
+    Where the eigenvalues cost too much, that of an exponential kernel of the same k2 stands in.
+    """
+    if prompt.length > DIAGONALISED:
+        return (2 + 5 * (prompt.statistics.k2 - 1)) / prompt.length
+    values = prompt.basis.eigenvalues
+    power = values * (values + prompt.noise)
+    return float(2 * (power @ power) / power.sum() ** 2)
 
 
 def sequences_for(target: float, pretraining: Pretraining, ridge: float = 0.0) -> int:
