@@ -1,7 +1,7 @@
 """Closed forms: what the errors must be. NumPy only; nothing here imports JAX."""
 
-from . import _exact as exact
-from . import _linear as linear
+from . import exact as exact
+from . import linear as linear
 from ._bayes import bayes as bayes
 from ._bayes import context_ridge as context_ridge
 from ._mixture import mixture as mixture

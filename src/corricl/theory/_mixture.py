@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import InputError
 from ..prompt import Caution, Pretraining, Prompt, Risk, number
 from . import _mixture_bulk as equivalent
-from ._exact import Moments, fresh_task_risk
+from .exact import Moments, fresh_task_risk
 from ._mixture_points import SHIFTS, Sequences, Spectrum, sequences, spectrum
 
 SMALLEST = 3

@@ -10,7 +10,7 @@ from ..errors import ConvergenceError, InputError
 from ..kernels import Query, Tabulated
 from ..prompt import Pretraining, Prompt, Risk
 from ._bayes import bayes
-from ._linear import effective_length
+from .linear import effective_length
 from ._mixture import SMALLEST, choose, mixture
 from ._positional import linear_population, positional
 from ._softmax import softmax

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels import Kernel, Query, Statistics, limit_statistics, parse
 from ..prompt import Caution, Pretraining, Prompt, Risk, number
-from . import _linear as linear
+from . import linear
 
 TOLERATED = 0.1
 """Expected relative error beyond which a result is not valid."""
