@@ -11,7 +11,7 @@ from corricl import Pretraining, Prompt, simulate, theory
 from corricl.cli import main
 
 SIZES = ["--d", "8", "--length", "16", "--sequences", "200"]
-PAPER = "--d 32 --length 128 --sequences 4096 --tasks 320 --noise .01".split()
+PAPER = ["--d", "32", "--length", "128", "--sequences", "4096", "--tasks", "320", "--noise", ".01"]
 
 
 @pytest.fixture

@@ -92,6 +92,7 @@ def drill(folder: Path, kills: int, seed: int = 0) -> dict[str, Any]:
     """The whole drill; raises AssertionError where the store breaks its promise."""
     seen = disturbed(folder / "killed.sqlite", kills, seed)
     subprocess.run([sys.executable, "-c", RUN, spec().to_json(), str(folder / "calm.sqlite")], check=True)
+    assert sum(0 < committed < 200 for committed in seen) >= kills // 2, f"too few kills fell amid the points: {seen}"
     assert count(folder / "killed.sqlite") == count(folder / "calm.sqlite") == 200
     with sqlite3.connect(folder / "killed.sqlite") as db:
         assert db.execute("SELECT count(*), count(DISTINCT key), min(what), max(what) FROM audit").fetchone() == (

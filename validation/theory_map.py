@@ -92,7 +92,7 @@ def main() -> None:
         np.array([float(row[c]) for row in rows]) for c in ("icl", "stderr", "idg", "weak", "mixture", "mixture_idg")
     )
     print(
-        f"{len(rows)} settings, {np.isnan(icl).sum()} without a converged simulation, {np.isnan(mix).sum()} without theory"
+        f"{len(rows)} settings; no converged simulation in {np.isnan(icl).sum()}, no mixture in {np.isnan(mix).sum()}"
     )
     noise = stderr / icl
     groups = {"d = 16": d == 16, "d >= 32": d >= 32, "d >= 32, kappa >= 2": (d >= 32) & (kappa >= 2)}
@@ -101,14 +101,10 @@ def main() -> None:
             error = (value / truth - 1)[chosen & np.isfinite(value / truth)]
             size = np.sqrt(np.maximum(error**2 - np.nanmean(noise[chosen]) ** 2, 0))
             median, high = np.quantile(size, [0.5, 0.95])
-            print(
-                f"{name:<20} {method:<13} median {median:.2%}  95th percentile {high:.2%}  worst {np.abs(error).max():.2%}"
-            )
+            print(f"{name:<20} {method:<13} median {median:.2%}  95 % {high:.2%}  worst {np.abs(error).max():.2%}")
     apart = np.abs(weak_icl - mix) > 2 * stderr
     better = np.abs(mix - icl) < np.abs(weak_icl - icl)
-    print(
-        f"mixture nearer than weak in {(apart & better).sum()} of the {apart.sum()} settings where they differ by 2 standard errors"
-    )
+    print(f"mixture nearer than weak in {(apart & better).sum()} of {apart.sum()} settings 2 standard errors apart")
 
 
 if __name__ == "__main__":

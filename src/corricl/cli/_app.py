@@ -13,6 +13,8 @@ from ..errors import CorriclError
 COMMANDS = {
     "theory": "_theory",
     "simulate": "_simulate",
+    "concentration": "_concentration",
+    "compare": "_compare",
     "sample": "_sample",
     "figure": "_figure",
     "sweep": "_sweep",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..errors import InputError
+from ..plugins import import_module
 from ..setting import Setting
 
 SETTING: dict[str, tuple[type, str, str]] = {
@@ -50,7 +47,7 @@ def takes_setting(command: Command) -> Command:
     @wraps(command)
     def wrapped(modules: tuple[str, ...], **values: Any) -> None:
         for module in modules:
-            import_module_or_file(module)
+            import_module(module)
         command(Setting(**{name: values.pop(name) for name in SETTING}), **values)
 
     defaults = {field.name: field.default for field in fields(Setting)}
@@ -59,23 +56,6 @@ def takes_setting(command: Command) -> Command:
         flag = f"--{name.replace('_', '-')}"
         wrapped = click.option(flag, name, type=kind, default=defaults[name], metavar=metavar, help=text)(wrapped)
     return wrapped
-
-
-def import_module_or_file(name: str) -> None:
-    """Import a module by name, or a .py file, so that the classes it defines register themselves."""
-    path = Path(name)
-    try:
-        if path.suffix != ".py":
-            importlib.import_module(name)
-            return
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        if spec is None or spec.loader is None:
-            raise ImportError("not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module  # dataclasses look their module up
-        spec.loader.exec_module(module)
-    except (ImportError, OSError, SyntaxError) as error:
-        raise InputError(f"cannot import '{name}': {error}") from None
 
 
 def fraction(text: str, name: str) -> float:

@@ -13,9 +13,12 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """Nested dataclasses, named tuples and arrays as JSON types; infinity becomes "inf" and NaN is refused."""
+    """Nested dataclasses, named tuples and arrays as JSON types.
+
+    Infinity becomes "inf", NaN is refused, and fields that a dataclass hides (such as Gamma itself) are left out.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(entry) for name, entry in value._asdict().items()}  # type: ignore[attr-defined]
     if isinstance(value, dict):

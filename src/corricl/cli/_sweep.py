@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from rich.console import Console
+import click
 
 from ..errors import CorriclError
+from ._options import as_json, imports, quiet
+from ._output import print_json
 
 
 class FailedPoints(CorriclError):
@@ -20,20 +18,24 @@ class FailedPoints(CorriclError):
     exit_code = 4
 
 
+@click.command()
+@click.argument("spec", type=Path, metavar="SPEC.toml")
+@click.option("--store", type=Path, metavar="FILE", help="Store of the results; default SPEC.sqlite beside the spec.")
+@click.option("--executor", default="local", show_default=True, help="local, dask, dask:ADDRESS or slurm.")
+@click.option("--workers", type=int, metavar="N", help="Processes or jobs; default one for each core.")
+@click.option("--dry-run", is_flag=True, help="Count the points, time one of each estimator, write nothing.")
+@imports
+@as_json
+@quiet
 def sweep(
-    spec: Annotated[Path, typer.Argument(help="The sweep, a TOML file.", metavar="SPEC.toml")],
-    store: Annotated[
-        Path | None, typer.Option(help="SQLite file of the results [default: SPEC.sqlite beside the spec].")
-    ] = None,
-    executor: Annotated[str, typer.Option(help="local, dask, dask:ADDRESS or slurm.")] = "local",
-    workers: Annotated[int | None, typer.Option(help="Processes or jobs [default: one for each core].")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the points, time one, write nothing.")] = False,
-    imports: Annotated[
-        list[str] | None,
-        typer.Option("--import", help="Module or .py file with estimators or kernels of yours.", metavar="MODULE"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    spec: Path,
+    store: Path | None,
+    executor: str,
+    workers: int | None,
+    dry_run: bool,
+    modules: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Run a sweep; run it again to resume it, whatever stopped it.
 
@@ -42,20 +44,18 @@ def sweep(
     from .. import sweeps
 
     wanted = sweeps.Spec.load(spec)
-    if imports:
-        wanted = wanted.model_copy(update={"imports": [*wanted.imports, *imports]})
+    wanted = wanted.model_copy(update={"imports": [*wanted.imports, *modules]})
     path = store or spec.with_suffix(".sqlite")
     if dry_run:
-        estimate = sweeps.dry_run(wanted, path, workers)
-        print(json.dumps(asdict(estimate)) if as_json else estimate.sentence())
-        return
-    report = sweeps.run(wanted, path, executor=executor, workers=workers, progress=not quiet)
-    if report.failed:
-        more = f": {report.errors[0]}" if report.errors else ""
-        raise FailedPoints(
-            f"{report.failed} of {report.points} points failed{more} (corricl results {path} lists them)"
-        )
+        report = sweeps.dry_run(wanted, path, workers)
+    else:
+        report = sweeps.run(wanted, path, executor=executor, workers=workers, progress=not quiet)
+        if report.failed:
+            raise FailedPoints(
+                f"{report.failed} of {report.points} points failed: {report.errors[0]} "
+                f"(corricl results {path} lists them)"
+            )
     if as_json:
-        print(json.dumps({**asdict(report), "errors": list(report.errors)}))
-    elif not quiet:
-        Console(highlight=False, soft_wrap=True).print(report.sentence(), markup=False)
+        print_json(report)
+    else:
+        print(report.sentence())

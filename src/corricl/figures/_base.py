@@ -55,9 +55,7 @@ class Made:
     rows: list[Row]
 
 
-def make(
-    figure: Figure, specs: list[Spec], out: Path, *, workers: int | None = None, progress: bool = True
-) -> Made:
+def make(figure: Figure, specs: list[Spec], out: Path, *, workers: int | None = None, progress: bool = True) -> Made:
     """Compute a figure and write NAME.png, NAME.pdf, NAME.csv and NAME.json into the folder `out`.
 
     Points are kept in out/NAME.sqlite, so that an interrupted figure goes on where it stopped.

@@ -29,7 +29,10 @@ class BulkAndQuery(Figure):
             "xi": Range(start=0, stop=10, num=11 if quick else 41).values(),
             "strength": Range(start=0, stop=1, num=11 if quick else 41).values(),
         }
-        coarse = {"xi": [2, 6] if quick else [1, 2, 4, 6, 10], "strength": [0, 0.5, 1] if quick else [0, 0.25, 0.5, 0.75, 1]}
+        coarse = {
+            "xi": [2, 6] if quick else [1, 2, 4, 6, 10],
+            "strength": [0, 0.5, 1] if quick else [0, 0.25, 0.5, 0.75, 1],
+        }
         some = {"estimators": ["simulate"], "replicates": 5 if quick else 20}
         lines = {**fine, "xi": coarse["xi"]}
         return [

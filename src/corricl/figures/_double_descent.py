@@ -48,7 +48,8 @@ class DoubleDescent(Figure):
 
     def plot(self, rows: list[Row], canvas: Canvas) -> None:
         canvas.set_size_inches(10, 4.2)
-        for axes, quantity in zip(canvas.subplots(1, 2), ("icl", "idg"), strict=True):
+        panels = canvas.subplots(1, 2)
+        for axes, quantity in zip(panels, ("icl", "idg"), strict=True):
             for alpha, color in COLORS.items():
                 line = select(rows, "tau", quantity, alpha=alpha, estimator="theory:weak")
                 if not len(line.x):
@@ -60,6 +61,6 @@ class DoubleDescent(Figure):
                 axes.errorbar(theirs.x + 0.03, theirs.y, theirs.stderr, fmt="o", color=color, mfc="white", ms=4, lw=1)
             axes.set(xlabel="τ = n/d²", ylabel=f"{quantity.upper()} error", yscale="log")
             axes.set_ylim(None, 20)
-        axes.plot([], [], "o", color=GREY, label="simulation")
-        axes.plot([], [], "o", color=GREY, mfc="white", ms=4, label="published (shifted right)")
-        axes.legend()
+        panels[1].plot([], [], "o", color=GREY, label="simulation")
+        panels[1].plot([], [], "o", color=GREY, mfc="white", ms=4, label="published (shifted right)")
+        panels[1].legend()

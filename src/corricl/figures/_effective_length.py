@@ -46,7 +46,8 @@ class EffectiveLength(Figure):
 
     def extra(self, specs: list[Spec]) -> list[Row]:
         rows = []
-        labels = dict(zip(("independent_query", "continuing_query", "iid_effective_length"), LOOKS, strict=True))
+        theirs: tuple[str, ...] = ("independent_query", "continuing_query", "iid_effective_length")
+        labels: dict[str, str] = dict(zip(theirs, LOOKS, strict=True))
         for row in published("correlated_reduced_d32"):
             stderr = float(row["icl_std"]) / float(row["runs"]) ** 0.5
             place = {"case": labels[row["curve"]], "xi": int(row["correlation_length"]), "length": int(row["length"])}

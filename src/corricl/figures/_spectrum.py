@@ -35,7 +35,7 @@ class Spectrum(Figure):
         base = {"d": d, "length": length, "tau": 4, "noise": 0.1, "ridge": 1e-2, "query": "independent"}
         kernels = [f"{name}:{matching(name, length)!r}" for name in BRACKETS] + ["blocks:4"]
         cases = [{"name": kernel.partition(":")[0], "kernel": kernel} for kernel in kernels]
-        estimators = ["theory:weak", "theory:mixture", "theory:bayes", "simulate", "context-ridge"]
+        estimators = ["theory:weak", "theory:mixture", "theory:bayes", "simulate", "score:bayes"]
         return [Spec(name="kernels", base=base, cases=cases, estimators=estimators, replicates=replicates)]
 
     def plot(self, rows: list[Row], canvas: Canvas) -> None:
@@ -46,13 +46,15 @@ class Spectrum(Figure):
             "simulate": ("linear attention, simulation", BLUE, "o"),
             "theory:weak": ("linear attention, weak theory", GREY, "_"),
             "theory:mixture": ("linear attention, mixture theory", BLUE, "_"),
-            "context-ridge": ("ridge regression in context, simulation", ORANGE, "s"),
+            "score:bayes": ("ridge regression in context, simulation", ORANGE, "s"),
             "theory:bayes": ("ridge regression in context, theory", VERMILION, "_"),
         }
         for estimator, (label, color, marker) in looks.items():
             found = select(rows, "place", estimator=estimator)
             size = 18 if marker == "_" else 6
-            axes.errorbar(found.x, found.y, found.stderr, fmt=marker, color=color, ms=size, mew=2 if size > 6 else 1, label=label)
+            axes.errorbar(
+                found.x, found.y, found.stderr, fmt=marker, color=color, ms=size, mew=2 if size > 6 else 1, label=label
+            )
         axes.set_xticks(range(len(names)), names)
         axes.set(xlabel=f"kernel, all with $k_2$ = {K2:g}", ylabel="ICL error", ylim=(0, None))
         axes.legend()

@@ -6,7 +6,7 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#777777"
 CYCLE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, BLACK)
 
-THEORY_LINES = {"theory:weak": "--"}
+THEORY_LINES = {"theory:weak": "--", "theory:mixture": "-"}
 """Estimators drawn as lines, with their line style."""
 
 STYLE: dict[str, object] = {

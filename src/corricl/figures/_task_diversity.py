@@ -40,10 +40,18 @@ class TaskDiversity(Figure):
             return []
         rows = []
         for row in published("iid_task_diversity_d64"):
-            mean, std, runs = (float(row[f"icl_minus_idg_sim_{n}"] if n != "runs" else row[n]) for n in ("mean", "std", "runs"))
+            mean, std, runs = (
+                float(row[f"icl_minus_idg_sim_{n}"] if n != "runs" else row[n]) for n in ("mean", "std", "runs")
+            )
             value = {"mean": mean, "stderr": std / runs**0.5, "replicates": int(runs)}
             rows.append(
-                {"sweep": "published", "kappa": float(row["kappa"]), "estimator": "published", "quantity": "gap", **value}
+                {
+                    "sweep": "published",
+                    "kappa": float(row["kappa"]),
+                    "estimator": "published",
+                    "quantity": "gap",
+                    **value,
+                }
             )
         return rows
 

@@ -1,9 +1,19 @@
 """The reduced model at finite size, in float64: samplers, the ridge solve, exact errors with standard errors."""
 
+from ._concentration import Concentration as Concentration
+from ._concentration import Trend as Trend
+from ._concentration import concentration as concentration
+from ._concentration import trend as trend
 from ._contexts import Contexts as Contexts
 from ._contexts import batches as batches
 from ._contexts import sample as sample
 from ._contexts import score as score
+from ._powers import Power as Power
+from ._powers import Sample as Sample
+from ._powers import log_mean as log_mean
+from ._powers import log_relative as log_relative
+from ._powers import log_variance as log_variance
+from ._powers import measure_power as measure_power
 from ._predictors import Predictor as Predictor
 from ._predictors import context_ridge as context_ridge
 from ._predictors import optimal as optimal

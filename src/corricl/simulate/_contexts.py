@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,14 +28,16 @@ class Contexts(NamedTuple):
     task: np.ndarray  # w, shape (n, d)
 
 
-def batches(prompt: Prompt, *, seed: int, tasks: np.ndarray | None = None, batch: int = 1024) -> Iterator[Contexts]:
-    """Endless batches of prompts; batch i depends on (seed, i, batch) alone.
+def batches(
+    prompt: Prompt, *, seed: int, index: int = 0, tasks: np.ndarray | None = None, batch: int = 1024
+) -> Iterator[Contexts]:
+    """Endless batches of prompts; batch i depends on (seed, index, i, batch) alone.
 
     Tokens are the joint kernel's symmetric factor times white noise, exact for singular kernels too.
 
     Args:
         prompt: the law.
-        seed: in [0, 2^63).
+        seed, index: of an independent stream.
         tasks: shape (k, d), of which each prompt draws one uniformly; default a fresh task each.
         batch: prompts in a batch; memory is about batch * (length+1) * d * 24 bytes.
     """
@@ -42,22 +45,19 @@ def batches(prompt: Prompt, *, seed: int, tasks: np.ndarray | None = None, batch
     factor = vectors * np.sqrt(np.where(values > ZERO * values[-1], values, 0.0))
     if tasks is not None and (tasks.ndim != 2 or tasks.shape[1] != prompt.d):
         raise InputError(f"tasks must have shape (k, {prompt.d}); got {tasks.shape}")
-    for index in _count():
-        yield _draw(factor, prompt, seed, index, tasks, whole(batch, "batch"))
-
-
-def _count() -> Iterator[int]:
-    index = 0
-    while True:
-        yield index
-        index += 1
+    for number in itertools.count():
+        yield _draw(factor, prompt, (seed, index, number), tasks, whole(batch, "batch"))
 
 
 @in_float64
-def _draw(factor: np.ndarray, prompt: Prompt, seed: int, index: int, tasks: np.ndarray | None, batch: int) -> Contexts:
+def _draw(
+    factor: np.ndarray, prompt: Prompt, stream: tuple[int, int, int], tasks: np.ndarray | None, batch: int
+) -> Contexts:
+    seed, index, number = stream
+    key = jax.random.fold_in(key_of(seed, index), number)
     pool = None if tasks is None else jnp.asarray(tasks, jnp.float64)
     noise = jnp.asarray(prompt.noise, jnp.float64)
-    tokens, labels, task = _contexts(key_of(seed, index), jnp.asarray(factor), noise, pool, batch=batch, d=prompt.d)
+    tokens, labels, task = _contexts(key, jnp.asarray(factor), noise, pool, batch=batch, d=prompt.d)
     tokens, labels = np.asarray(tokens), np.asarray(labels)
     return Contexts(tokens[:, :-1], labels[:, :-1], tokens[:, -1], labels[:, -1], np.asarray(task))
 
@@ -100,6 +100,7 @@ def score(
     prompt: Prompt,
     *,
     seed: int,
+    index: int = 0,
     prompts: int = 16384,
     tasks: np.ndarray | None = None,
     batch: int = 1024,
@@ -110,7 +111,7 @@ def score(
         predictor: called with NumPy arrays (x, y, query) of shapes (m, length, d), (m, length) and (m, d);
             returns m predictions of y_t, anything that `numpy.asarray` takes.
         prompt: the law of the test prompts.
-        seed: in [0, 2^63).
+        seed, index: the prompts depend on this pair alone.
         prompts: how many test prompts, rounded up to whole batches.
         tasks: as in `batches`.
         batch: prompts in a call.
@@ -121,7 +122,7 @@ def score(
     True
     """
     errors = []
-    stream = batches(prompt, seed=seed, tasks=tasks, batch=batch)
+    stream = batches(prompt, seed=seed, index=index, tasks=tasks, batch=batch)
     for _ in range(-(-whole(prompts, "prompts") // batch)):
         drawn = next(stream)
         guess = np.asarray(predictor(drawn.x, drawn.y, drawn.query))

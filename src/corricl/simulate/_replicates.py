@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,17 +24,26 @@ ILL_CONDITIONED = 1e6
 """Condition number of the system for Gamma beyond which a result carries a warning."""
 
 
-class Replicate(NamedTuple):
-    """One pretraining: its exact errors, the scale of Gamma*, and what certifies the solve."""
+@dataclass(frozen=True)
+class Replicate:
+    """One pretraining: its exact errors, the scale of Gamma*, and what certifies the solve.
+
+    Attributes:
+        icl, idg: exact errors on fresh tasks and on the pretraining tasks.
+        trace, square: tr Gamma1 / d and |Gamma|_F^2 / d.
+        residual, steps, condition, method: of the `Solution`.
+        gamma: Gamma* itself, shape (d, d+1).
+    """
 
     icl: float
     idg: float
-    trace: float  # tr Gamma1 / d
-    square: float  # |Gamma|_F^2 / d
+    trace: float
+    square: float
     residual: float
     steps: int
-    condition: float | None  # of a factored system
+    condition: float | None
     method: str
+    gamma: np.ndarray = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,7 @@ def replicate(
         steps=solution.steps,
         condition=solution.condition,
         method=solution.method,
+        gamma=gamma,
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from ..errors import InputError
 from ..prompt import Caution, Pretraining, Prompt, Risk, number
 from . import _mixture_bulk as equivalent
-from .exact import Moments, fresh_task_risk
 from ._mixture_points import SHIFTS, Sequences, Spectrum, sequences, spectrum
+from .exact import Moments, fresh_task_risk
 
 SMALLEST = 3
 """Least d: the decomposition needs a direction orthogonal to the task and to the query."""

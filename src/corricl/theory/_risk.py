@@ -9,12 +9,13 @@ from dataclasses import replace
 from ..errors import ConvergenceError, InputError
 from ..kernels import Query, Tabulated
 from ..prompt import Pretraining, Prompt, Risk
+from ..setting import Setting
 from ._bayes import bayes
-from .linear import effective_length
 from ._mixture import SMALLEST, choose, mixture
 from ._positional import linear_population, positional
 from ._softmax import softmax
-from ._weak import weak
+from ._weak import limit, weak
+from .linear import effective_length
 
 _OF_A_PROMPT: dict[str, Callable[[Prompt], Risk]] = {
     "linear": linear_population,
@@ -62,6 +63,24 @@ def risk(subject: Pretraining | Prompt, ridge: float = 0.0, test: Prompt | None 
         raise InputError(f"method '{method}' needs a Pretraining, not a {type(subject).__name__}")
     theory = {"auto": auto, "weak": weak, "mixture": full_mixture}[method]
     return theory(subject, ridge, test)
+
+
+def of_setting(setting: Setting, method: str = DEFAULT) -> Risk:
+    """`risk` of a setting; where it holds ratios alone, without d, the weak `limit`.
+
+    Raises:
+        InputError: ratios alone with another method or with a test prompt of their own.
+    """
+    if not setting.is_limit:
+        subject = setting.prompt if method in PROMPT_METHODS else setting.pretraining
+        return risk(subject, setting.ridge, setting.test, method)
+    if method not in ("weak", "auto"):
+        raise InputError(f"method '{method}' needs sizes: give d")
+    if setting.test is not None:
+        raise InputError("a test prompt of its own needs sizes: give d")
+    ratios = setting.alpha or 0.0, setting.tau or 0.0, math.inf if setting.kappa is None else setting.kappa
+    law = {"kernel": setting.kernel, "query": setting.query or "independent", "noise": setting.noise}
+    return limit(*ratios, **law, ridge=setting.ridge)
 
 
 def full_mixture(pretraining: Pretraining, ridge: float = 0.0, test: Prompt | None = None) -> Risk:

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..prompt import Caution, Prompt, Risk
 from ._grid import minimise_on_grid
+from ._positional import linear_population
 from ._softmax import SHIFTS, softmax
 
 LONGEST = 2048
@@ -77,6 +78,22 @@ def softmax_limit(prompt: Prompt, b: float | None = None) -> Risk:
     icl = 1 + noise - 1 / (1 + spread / prompt.alpha)
     k0, k1, k2 = prompt.statistics
     return Risk(icl, None, "softmax_limit", k0=k0, k1=k1, k2=k2, details={"b": float(b), "spread": spread})
+
+
+def equivalent_length(prompt: Prompt, method: str = "softmax") -> Risk:
+    """The optimum of a method on a prompt, with the iid length at which the method has the same risk.
+
+    Args:
+        prompt: the law.
+        method: "softmax", or "linear" (plain linear attention at finite d, where the length is explicit).
+    """
+    if method == "softmax":
+        return softmax_equivalent_length(prompt)
+    if method != "linear":
+        raise InputError(f"an equivalent length exists for linear and softmax; got '{method}'")
+    risk = linear_population(prompt)
+    gain = 1 + prompt.noise - risk.icl  # of iid tokens it is 1/(1 + (d + 1 + noise d)/length)
+    return replace(risk, equivalent_length=(prompt.d + 1 + prompt.noise * prompt.d) / (1 / gain - 1))
 
 
 def softmax_equivalent_length(prompt: Prompt, *, shifts: int = SHIFTS) -> Risk:
