@@ -21,7 +21,7 @@ def planted(rng, mean_power, variance_power, replicates, shape="normal", sizes=S
         "normal": lambda size: rng.standard_normal(size),
         "skewed": lambda size: (rng.gamma(4.0, size=size) - 4) / 2,
     }[shape]
-    mean, deviation = 2.0 * sizes**mean_power, 0.8 * sizes ** (variance_power / 2)
+    mean, deviation = 2.0 * sizes ** float(mean_power), 0.8 * sizes ** (variance_power / 2)
     return mean[:, None] + deviation[:, None] * draw((len(sizes), replicates))
 
 
@@ -56,7 +56,7 @@ def test_bias_of_the_logarithm_is_removed_where_replicates_differ():
 def test_chi_square_shows_a_misfit():
     logs = np.log(SIZES.astype(float))
     assert measure_power(SIZES, -2 * logs, np.full(4, 0.1)).chi2 < 1e-20
-    bent = measure_power(SIZES, -2 * logs + 0.5 * logs**2, np.full(4, 0.1))
+    bent = measure_power(SIZES, -2 * logs + logs**2, np.full(4, 0.1))
     assert bent.chi2 > 20 * bent.dof
     assert bent.dof == 2
     with pytest.raises(InputError, match="at least two sizes"):
@@ -91,14 +91,14 @@ def test_verdicts_of_planted_laws():
 
 def family(kernel):
     def at(d):
-        return Pretraining.from_ratios(d, 1, 2, 0.5, kernel=kernel.format(length=d), noise=0.1)
+        return Pretraining.from_ratios(d, 1, 4, 2, kernel=kernel.format(length=d), noise=0.1)
 
     return at
 
 
 @pytest.fixture(scope="module")
 def weak():
-    return simulate.concentration(family("exp:1"), [6, 12, 24], ridge=0.1, replicates=30)
+    return simulate.concentration(family("exp:1"), [6, 12, 24], ridge=0.3, replicates=30)
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_weak_correlations_concentrate(weak):
 
 @pytest.mark.slow
 def test_correlations_as_long_as_the_context_do_not():
-    found = simulate.concentration(family("exp:{length}"), [6, 12, 24], ridge=0.1, replicates=30)
+    found = simulate.concentration(family("exp:{length}"), [6, 12, 24], ridge=0.3, replicates=30)
     assert found.verdict == "does not concentrate"
     assert found.trace.scale == "runs away"
     assert -1 < found.trace.mean_power.power < -0.4
@@ -122,7 +122,7 @@ def test_correlations_as_long_as_the_context_do_not():
 
 @pytest.mark.slow
 def test_the_command_prints_the_library_numbers(weak, capsys):
-    words = "--sizes 6,12,24 --alpha 1 --tau 2 --kappa .5 --noise .1 --ridge .1 --kernel exp:1 --replicates 30"
+    words = "--sizes 6,12,24 --alpha 1 --tau 4 --kappa 2 --noise .1 --ridge .3 --kernel exp:1 --replicates 30"
     with pytest.raises(SystemExit) as stop:
         main(["concentration", *words.split(), "--json"])
     found = json.loads(capsys.readouterr().out)

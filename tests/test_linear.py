@@ -461,7 +461,6 @@ def test_where_the_limit_is_doubtful_it_says_so():
     assert {"finite_size", "strong_correlation"} <= {c.code for c in strong.warnings}
     for caution in strong.warnings:
         if caution.code in ("finite_size", "strong_correlation"):
-            assert f"{strong.k2:.3g}" in caution.message
             assert caution.values["k2"] == strong.k2
     few = theory.weak(Pretraining(Prompt(40, 80, noise=0.1), 6400, 3))
     assert not few.valid

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import draw_contexts
 
 from corricl import InputError, Prompt, simulate, theory
 from corricl.simulate import context_ridge, softmax, weighted_linear
@@ -107,7 +108,7 @@ def test_each_class_contains_the_one_below(drawn):
 
 def floors(prompt, contexts, seed):
     """The floor given each context; x_t = X'u + (rest of variance `unexplained`/d) is averaged by hand."""
-    x = next(simulate.batches(prompt, seed=seed, batch=contexts)).x
+    x = draw_contexts(prompt, contexts, seed)[0]
     inverse = np.linalg.inv(np.matmul(x.transpose(0, 2, 1), x) + prompt.noise * np.eye(prompt.d))
     u = np.linalg.pinv(prompt.kernel.matrix(prompt.length), rcond=1e-12) @ prompt.query_vector
     unexplained, seen = 1 - u @ prompt.query_vector, u @ x

@@ -105,7 +105,7 @@ def test_published_runs_at_d_32():
         d, length, n, tasks = (int(row[key]) for key in ("d", "length", "sequences", "tasks"))
         prompt = Prompt(d, length, f"exp:{row['kernel_correlation_length']}", row["query"], float(row["noise"]))
         if prompt not in found:
-            found[prompt] = simulate.risk(Pretraining(prompt, n, tasks), 1e-8, seed=1, replicates=6)
+            found[prompt] = simulate.risk(Pretraining(prompt, n, tasks), 1e-8, seed=1, replicates=5)
         icl = found[prompt].icl
         mean, stderr = float(row["icl_mean"]), float(row["icl_std"]) / np.sqrt(int(row["runs"]))
         assert abs(icl.mean - mean) < 4 * np.hypot(icl.stderr, stderr), row

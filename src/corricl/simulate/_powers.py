@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
     mean: np.ndarray
     variance: np.ndarray
-    count: np.ndarray
+    replicates: np.ndarray
     kurtosis: np.ndarray
 
     @classmethod
@@ -54,7 +54,7 @@ class Sample(NamedTuple):
 
 def log_mean(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     """Logarithm of the mean and its standard error, shape (m,) each; means must be positive."""
-    return np.log(sample.mean), np.sqrt(sample.variance / sample.count) / sample.mean
+    return np.log(sample.mean), np.sqrt(sample.variance / sample.replicates) / sample.mean
 
 
 def log_variance(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def log_variance(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     For normal values (R-1) s^2/sigma^2 is chi-square: log s^2 has mean log sigma^2 + digamma(h) - log h and
     variance trigamma(h), h = (R-1)/2. Other values add their excess kurtosis over R to the variance.
     """
-    half, extra = (sample.count - 1) / 2, sample.kurtosis / sample.count
+    half, extra = (sample.replicates - 1) / 2, sample.kurtosis / sample.replicates
     value = np.log(sample.variance) - (digamma(half) - np.log(half)) + extra / 2
     return value, np.sqrt(polygamma(1, half) + extra)
 
