@@ -12,8 +12,8 @@ import pytest
 from sweep_estimators import wait_for
 
 from corricl import InputError, theory
-from corricl.sweeps import Interrupted, Results, Spec, Store, dry_run, run
 from corricl.plugins import import_module
+from corricl.sweeps import Interrupted, Results, Spec, Store, dry_run, run
 from corricl.sweeps._executors import Backlog
 from corricl.sweeps._points import Point
 from corricl.sweeps._worker import Task

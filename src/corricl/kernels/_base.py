@@ -26,11 +26,13 @@ class Kernel:
         name: the SPEC name; a class without one is not parsed from strings.
         proven: True only where a theorem says that the kernel is positive semidefinite at
             every length. Otherwise each matrix is checked before it is used.
+        stationary: True where the correlation depends on the lag alone.
         size: number of positions at which the kernel is defined; None means all.
     """
 
     name: ClassVar[str] = ""
     proven: ClassVar[bool] = False
+    stationary: bool = False
     size: int | None = None
     registry: ClassVar[dict[str, type[Kernel]]] = {}
 
@@ -46,8 +48,8 @@ class Kernel:
         """Correlation of the tokens at integer positions a and b (>= 1), broadcast together."""
         raise NotImplementedError
 
-    def closed_statistics(self, length: int, gap: int) -> Statistics | None:
-        """(k0, k1, k2) for the query at position length+gap, where a closed form exists."""
+    def closed_statistics(self, length: float, gap: int) -> Statistics | None:
+        """(k0, k1, k2) for the query at position length+gap, where a closed form exists; length may be inf."""
         return None
 
     @classmethod
@@ -90,6 +92,8 @@ class Kernel:
 
 class Stationary(Kernel):
     """A kernel that depends on the lag t = |a - b| alone; define `at_lag`."""
+
+    stationary = True
 
     def at_lag(self, lag: np.ndarray) -> np.ndarray:
         """Correlation at lag t >= 0 (float64 array of any shape); must be 1 at lag 0."""

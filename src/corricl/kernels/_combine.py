@@ -20,6 +20,10 @@ class _Composite(Kernel):
         return all(part.proven for part in self.parts)
 
     @property
+    def stationary(self) -> bool:  # type: ignore[override]
+        return all(part.stationary for part in self.parts)
+
+    @property
     def size(self) -> int | None:  # type: ignore[override]
         sizes = {part.size for part in self.parts} - {None}
         if len(sizes) > 1:

@@ -21,7 +21,7 @@ class IID(Stationary):
     def at_lag(self, lag: np.ndarray) -> np.ndarray:
         return np.where(lag == 0, 1.0, 0.0)
 
-    def closed_statistics(self, length: int, gap: int) -> Statistics:
+    def closed_statistics(self, length: float, gap: int) -> Statistics:
         return Statistics(0.0, 0.0, 1.0)
 
 
@@ -39,7 +39,7 @@ class AR1(Stationary):
     def at_lag(self, lag: np.ndarray) -> np.ndarray:
         return np.power(self.phi, lag)
 
-    def closed_statistics(self, length: int, gap: int) -> Statistics | None:
+    def closed_statistics(self, length: float, gap: int) -> Statistics | None:
         if not closed_form_is_accurate(self.phi):
             return None
         k0, k1, k2 = ar1_statistics(self.phi, length)
@@ -66,7 +66,7 @@ class Exponential(Stationary):
     def at_lag(self, lag: np.ndarray) -> np.ndarray:
         return np.exp(-lag / self.xi) if self.xi > 0 else np.where(lag == 0, 1.0, 0.0)
 
-    def closed_statistics(self, length: int, gap: int) -> Statistics | None:
+    def closed_statistics(self, length: float, gap: int) -> Statistics | None:
         return AR1(self.phi).closed_statistics(length, gap)
 
 
@@ -160,7 +160,7 @@ class Equicorrelated(Stationary):
     def at_lag(self, lag: np.ndarray) -> np.ndarray:
         return np.where(lag == 0, 1.0, self.c)
 
-    def closed_statistics(self, length: int, gap: int) -> Statistics:
+    def closed_statistics(self, length: float, gap: int) -> Statistics:
         k0 = length * self.c**2
         return Statistics(k0, k0 * (1 + (length - 1) * self.c), 1 + (length - 1) * self.c**2)
 

@@ -69,7 +69,8 @@ def statistics(kernel: Kernel, length: int, query: Query) -> Statistics:
         return Statistics(factor * closed.k0, factor * closed.k1, closed.k2)
     vector = query.correlations(kernel, length)
     k0 = float(vector @ vector)
-    if length > _DENSE and (lags := _lag_table(kernel, length)) is not None:
+    if length > _DENSE and kernel.stationary:
+        lags = kernel.correlation(np.array(1), np.arange(1, length + 1))
         weights = 2 * (1 - np.arange(length) / length)
         k2 = float(weights[1:] @ lags[1:] ** 2) + 1.0
         return Statistics(k0, _toeplitz_form(lags, vector), k2)
@@ -86,17 +87,15 @@ def limit_statistics(kernel: Kernel, query: Query) -> Statistics:
     Raises:
         InputError: when the statistics do not settle (to 1e-6), as for kernels whose k2 grows with length.
     """
-    from ._families import AR1, Exponential
-
     if query.vector is not None or kernel.size is not None:
         raise InputError("a kernel or query read from a file has no infinite-length limit: give --d or --length")
-    if isinstance(kernel, AR1 | Exponential) and abs(kernel.phi) < 1:
-        closed = ar1_statistics(kernel.phi, math.inf)
-        factor = query.strength**2 * kernel.phi ** (2 * (query.gap - 1))
-        return Statistics(factor * float(closed.k0), factor * float(closed.k1), float(closed.k2))
+    closed = kernel.closed_statistics(math.inf, query.gap)
+    if closed is not None and all(map(math.isfinite, closed)):
+        factor = query.strength**2
+        return Statistics(factor * closed.k0, factor * closed.k1, closed.k2)
     previous = None
     for length in (1 << p for p in range(8, 18)):
-        if length > _DENSE and _lag_table(kernel, 2) is None:
+        if length > _DENSE and not kernel.stationary:
             break
         one, two = (np.array(statistics(kernel, size, query)) for size in (length, 2 * length))
         estimate = 2 * two - one
@@ -107,21 +106,6 @@ def limit_statistics(kernel: Kernel, query: Query) -> Statistics:
         f"kernel '{kernel.spec}' with query '{query.spec}' has no weak-correlation limit: "
         "k0, k1 or k2 does not settle as the length grows; give --d and --length"
     )
-
-
-def _lag_table(kernel: Kernel, length: int) -> np.ndarray | None:
-    """Correlations at lags 0..length-1 of a kernel made of stationary parts, else None."""
-    from ._base import Stationary
-    from ._combine import Mixture, Product
-
-    def stationary(part: Kernel) -> bool:
-        if isinstance(part, Mixture | Product):
-            return all(stationary(p) for p in part.parts)
-        return isinstance(part, Stationary)
-
-    if not stationary(kernel):
-        return None
-    return kernel.correlation(np.array(1), np.arange(1, length + 1))
 
 
 def _toeplitz_form(lags: np.ndarray, vector: np.ndarray) -> float:
