@@ -254,16 +254,17 @@ def equivalent_alpha(risk: Real, alpha_start: Real, noise: Real, tau: Real, kapp
 
     better = risk < iid(np.log(start))
     direction = np.where(better, 1.0, -1.0)
-    steps = np.linspace(0, np.log(1e6), 280).reshape(-1, *(1,) * risk.ndim)
-    path = iid(np.log(start) + direction * steps)
-    crossed = np.where(better, path <= risk, path >= risk)
-    first = np.argmax(crossed, axis=0)
-    grid = steps.ravel()
-    low, high = grid[np.maximum(first - 1, 0)], grid[first]
-    for _ in range(45):
-        middle = (low + high) / 2
-        value = iid(np.log(start) + direction * middle)
-        past = np.where(better, value <= risk, value >= risk)
-        low, high = np.where(past, low, middle), np.where(past, middle, high)
-    found = start * np.exp(direction * high)
-    return np.where(crossed.any(axis=0), found, np.where(better, np.inf, 0.0))
+
+    def first_cell(low: Array, high: Array, cells: int) -> tuple[Array, Array, Array]:
+        """Ends of the first of so many equal cells at whose end the error has crossed `risk`, and whether any has."""
+        share = np.linspace(0, 1, cells + 1)[1:].reshape(-1, *(1,) * risk.ndim)
+        value = iid(np.log(start) + direction * (low + (high - low) * share))
+        crossed = np.where(better, value <= risk, value >= risk)
+        width = (high - low) / cells
+        low = low + width * np.argmax(crossed, axis=0)
+        return low, low + width, crossed.any(axis=0)
+
+    low, high, found = first_cell(np.zeros(risk.shape), np.full(risk.shape, np.log(1e6)), 280)
+    for _ in range(8):  # 32^8 cells of the first
+        low, high, _ = first_cell(low, high, 32)
+    return np.where(found, start * np.exp(direction * high), np.where(better, np.inf, 0.0))
