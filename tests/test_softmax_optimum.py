@@ -53,7 +53,7 @@ def test_minimisation_on_simulated_prompts_lands_on_the_predicted_optimum(kernel
     loss = loss_of(prompt, x, queries)
     coarse = loss_of(prompt, x[:2000], queries[:2000])  # which of the two signs
     sign = min((1, -1), key=lambda s: coarse(s * start).mean())
-    options = {"xatol": 0.02, "fatol": 1e-4, "maxfev": 80}
+    options = {"xatol": 0.02, "fatol": 1e-4, "maxfev": 60}
     best = minimize(lambda at: loss(at).mean(), sign * start, method="Nelder-Mead", options=options)
     mean, stderr = controlled_mean(loss(best.x), prompt, x, queries)
     predicted = theory.softmax(prompt)
@@ -94,9 +94,9 @@ def test_iid_tokens_cost_a_factor_e():
     """S = alpha (1/G - 1) with the gain G = 1 + noise - risk falls to e (1 + noise) at the optimum."""
     alpha, noise = 2, 0.1
     spreads = []
-    for d in (16, 64, 256):
+    for d in (16, 48, 160):
         gain = 1 + noise - theory.softmax(Prompt(d, alpha * d, noise=noise), shifts=8).icl
         spreads.append(alpha * (1 / gain - 1))
     limit = math.e * (1 + noise)
     assert spreads[0] > spreads[1] > spreads[2] > 0.997 * limit
-    assert spreads[2] == pytest.approx(limit, rel=0.006)
+    assert spreads[2] == pytest.approx(limit, rel=0.008)

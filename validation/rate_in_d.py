@@ -15,7 +15,7 @@ SETTINGS = {
     "correlated": {"alpha": 4, "tau": 4, "kappa": 10, "kernel": "exp:2", "query": "continues", "ridge": 1e-8},
     "ridge": {"alpha": 2, "tau": 1.5, "kappa": float("inf"), "kernel": "exp:1", "query": "independent", "ridge": 1e-1},
 }
-REPLICATES = {20: 2000, 40: 400, 80: 80, 160: 16}
+REPLICATES = {20: 2000, 40: 400, 80: 40, 160: 6}
 
 
 def compute(key: dict[str, str]) -> dict[str, str]:

@@ -48,7 +48,7 @@ class Mismatch(Figure):
                 cases=QUERIES,
                 axes={"xi": xi},
                 estimators=[f"score:{method}" for method in LOOKS],
-                replicates=4 if quick else 16,
+                replicates=3 if quick else 6,
             ),
         ]
 
