@@ -9,10 +9,10 @@ from corricl.errors import ConvergenceError, InputError
 from corricl.prompt import Pretraining, Prompt, Risk
 from corricl.theory import _mixture_bulk as equivalent
 from corricl.theory import _mixture_points as points
-from corricl.theory.exact import Moments, fresh_task_risk, risk_of
-from corricl.theory.linear import task_resolvent
 from corricl.theory._mixture import choose, expected_error, mixture, solve
 from corricl.theory._weak import weak
+from corricl.theory.exact import Moments, fresh_task_risk, risk_of
+from corricl.theory.linear import task_resolvent
 
 INF = math.inf
 
