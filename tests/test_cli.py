@@ -208,3 +208,74 @@ def test_no_arguments_is_help():
     done = subprocess.run([sys.executable, "-m", "corricl.cli"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "Usage" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--noise 1e154", "finite and >= 0"),
+        ("--noise 1e99 --method weak", None),
+        ("--ridge 1e300", "finite and >= 0"),
+        ("--d 100000000000000000000", "beyond 2^53"),
+        ("--tasks 99999999999999999999999", "integer >= 1"),
+        ("--kappa 1e30", "size beyond 2^53"),
+        ("--query gap:99999999999999999999999999", "gap must be an integer"),
+        ("--query gap:1000000000 --kernel power:1", None),
+        ("--kernel blocks:1e300", "integer >= 1"),
+        ("--kernel matern:2,1e-300", "finite float64"),
+        ("--kernel cosine:1e308,inf", "finite float64"),
+        ("--kernel exp:1e-320", None),
+        ("--kernel file:empty.npy", "not a table of numbers"),
+        ("--kernel file:zip.npy", "not a table of numbers"),
+        ("--import quits.py", "SystemExit"),
+    ],
+)
+def test_extreme_input_is_answered_or_refused(run, tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "zip.npy").write_bytes(b"PK\x03\x04 no zip")
+    (tmp_path / "quits.py").write_text("print('loud')\nraise SystemExit(7)\n")
+    code, out, err = run("theory", *SIZES, *words.split(), "--json")
+    answer = json.loads(out)
+    if says is None:
+        assert code == 0
+        assert np.isfinite(answer["icl"])
+    else:
+        assert code == 2
+        assert says in answer["error"]["message"]
+        assert answer["error"]["message"] in err
+
+
+def test_a_ratio_that_overflows_is_refused(run):
+    code, out, _ = run("theory", "--alpha", 1e-300, "--tau", 2, "--json")
+    assert code == 2
+    assert "overflows" in json.loads(out)["error"]["message"]
+
+
+def test_features_that_cannot_fit_are_refused(run):
+    words = ("--d", 4, "--length", 6, "--sequences", 10**13, "--replicates", 1, "--json")
+    code, out, _ = run("simulate", *words)
+    assert code == 2
+    assert "GiB" in json.loads(out)["error"]["message"]
+
+
+def test_an_uncompared_weak_limit_says_so(run):
+    words = ("--d", 2, "--length", 8, "--sequences", 100, "--noise", 0.1, "--json")
+    found = json.loads(run("theory", *words)[1])
+    assert found["method"] == "weak"
+    assert "not_compared" in [w["code"] for w in found["warnings"]]
+
+
+def test_the_seed_alone_decides(run):
+    import jax
+
+    from corricl.simulate import batches
+
+    prompt = Prompt(2, 2, noise=0.1)
+    plain = next(batches(prompt, seed=1, batch=2))
+    jax.config.update("jax_random_seed_offset", 5)
+    try:
+        offset = next(batches(prompt, seed=1, batch=2))
+    finally:
+        jax.config.update("jax_random_seed_offset", 0)
+    np.testing.assert_array_equal(plain.x, offset.x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -19,18 +20,23 @@ def import_module(name: str) -> ModuleType:
     """
     path = Path(name).resolve()
     try:
-        if path.suffix != ".py":
-            return importlib.import_module(name)
-        loaded = sys.modules.get(path.stem)
-        if loaded is not None and getattr(loaded, "__file__", None) == str(path):
-            return loaded
-        if not path.is_file():
-            raise ImportError("there is no such file")
-        found = importlib.util.spec_from_file_location(path.stem, path)
-        assert found is not None  # it ends in .py
-        assert found.loader is not None
-        module = sys.modules[path.stem] = importlib.util.module_from_spec(found)  # dataclasses look their module up
-        found.loader.exec_module(module)
-        return module
-    except (ImportError, OSError, SyntaxError) as error:
-        raise InputError(f"cannot import '{name}': {error}") from None
+        with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to the command's one object
+            return _import(name, path)
+    except (Exception, SystemExit) as error:  # it is the user's code: anything may come
+        raise InputError(f"cannot import '{name}': {type(error).__name__}: {error}") from None
+
+
+def _import(name: str, path: Path) -> ModuleType:
+    if path.suffix != ".py":
+        return importlib.import_module(name)
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return loaded
+    if not path.is_file():
+        raise ImportError("there is no such file")
+    found = importlib.util.spec_from_file_location(path.stem, path)
+    assert found is not None  # it ends in .py
+    assert found.loader is not None
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(found)  # dataclasses look their module up
+    found.loader.exec_module(module)
+    return module

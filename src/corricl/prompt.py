@@ -229,20 +229,25 @@ class Risk:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+LARGEST = 2**53
+"""Largest size: beyond it floats skip integers."""
+
+
 def whole(value: Any, name: str) -> int:
     """A size: an integer >= 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputError(f"{name} must be an integer >= 1; got {value!r}")
-    if not (math.isfinite(value) and value == int(value) and value >= 1):
-        raise InputError(f"{name} must be an integer >= 1; got {value}")
+    if not (1 <= value <= LARGEST and value == int(value)):
+        shown = value if abs(value) <= LARGEST else f"a number beyond 2^{LARGEST.bit_length() - 1}"
+        raise InputError(f"{name} must be an integer >= 1; got {shown}")
     return int(value)
 
 
 def number(value: Any, name: str, positive: bool = False) -> float:
-    """A finite number >= 0 (or > 0)."""
+    """A finite number >= 0 (or > 0); beyond 1e100 squares overflow."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputError(f"{name} must be a number; got {value!r}")
-    if not (math.isfinite(value) and (value > 0 if positive else value >= 0)):
+    if not (value <= 1e100 and (value > 0 if positive else value >= 0)):
         raise InputError(f"{name} must be finite and {'> 0' if positive else '>= 0'}; got {value}")
     return float(value)
 
@@ -250,6 +255,8 @@ def number(value: Any, name: str, positive: bool = False) -> float:
 def size_of_ratio(ratio: float, unit: int, name: str) -> int:
     """ratio times unit, rounded half up in decimal arithmetic (.29 times 100 is 29)."""
     number(ratio, name, positive=True)
+    if ratio * unit > LARGEST:
+        raise InputError(f"{name} = {ratio} gives a size beyond 2^{LARGEST.bit_length() - 1}")
     size = int((Decimal(repr(float(ratio))) * unit).quantize(Decimal(1), ROUND_HALF_UP))
     if size < 1:
         raise InputError(f"{name} = {ratio} gives a size of 0; it must be at least {0.5 / unit:g}")

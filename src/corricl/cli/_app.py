@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib import import_module
 
@@ -67,6 +68,11 @@ def main(arguments: list[str] | None = None) -> None:
         code = _fail(words, "interrupted", "interrupted", 130)
     except MemoryError:
         code = _fail(words, "out_of_memory", "not enough memory for these sizes", 2)
+    except Exception as error:
+        if "CORRICL_DEBUG" in os.environ:
+            raise
+        text = f"internal error, please report it ({type(error).__name__}: {error}); CORRICL_DEBUG=1 shows where"
+        code = _fail(words, "internal", text, 1)
     raise SystemExit(code)
 
 

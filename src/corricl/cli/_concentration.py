@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -93,6 +94,8 @@ def family_of(setting: Setting, xi_power: float | None) -> Callable[[int], Pretr
 
     def growing(d: int) -> Pretraining:
         length = replace(setting, d=d).prompt.length
+        if power * math.log(length) > 200:
+            raise InputError(f"length^{power:g} is beyond any correlation length at length {length}")
         return replace(setting, d=d, kernel=f"exp:{length**power:.12g}").pretraining
 
     return growing

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ..errors import CorriclError
+from ..plugins import import_module
 from ._options import as_json, imports, quiet
 from ._output import print_json
 
@@ -43,6 +44,8 @@ def sweep(
     """
     from .. import sweeps
 
+    for module in modules:
+        import_module(module)  # here first, where a failure is one line
     wanted = sweeps.Spec.load(spec)
     wanted = wanted.model_copy(update={"imports": [*wanted.imports, *modules]})
     path = store or spec.with_suffix(".sqlite")

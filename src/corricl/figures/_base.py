@@ -134,7 +134,13 @@ def read_spec(path: Path, name: str) -> list[Spec]:
         raise InputError(f"'{path}' is not a stored figure spec") from None
     if figure != name:
         raise InputError(f"'{path}' is the spec of figure '{figure}', not '{name}'")
-    return [Spec.from_json(text) for text in texts]
+    try:
+        specs = [Spec.from_json(text) for text in texts]
+    except TypeError:
+        raise InputError(f"'{path}' is not a stored figure spec") from None
+    if not specs:
+        raise InputError(f"'{path}' holds no sweep")
+    return specs
 
 
 def published(name: str) -> list[dict[str, str]]:

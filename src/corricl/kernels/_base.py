@@ -101,14 +101,20 @@ class Stationary(Kernel):
 
     def correlation(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         lag = np.abs(np.asarray(a) - np.asarray(b))
-        return require_float64(self, self.at_lag(np.arange(int(lag.max(initial=0)) + 1, dtype=np.float64)))[lag]
+        far = int(lag.max(initial=0))
+        with np.errstate(all="ignore"):  # what is not finite is refused
+            if far > 4 * lag.size:  # a long gap: no table up to it
+                return require_float64(self, self.at_lag(lag.astype(np.float64)))
+            return require_float64(self, self.at_lag(np.arange(far + 1, dtype=np.float64)))[lag]
 
 
 def require_float64(kernel: Kernel, values: np.ndarray) -> np.ndarray:
-    """Refuse correlations of lower precision before they mix with others."""
+    """Refuse correlations of lower precision, or not finite, before they mix with others."""
     values = np.asarray(values)
     if values.dtype != np.float64:
         raise InputError(f"kernel '{kernel.spec}' must return float64 correlations, not {values.dtype}")
+    if not np.isfinite(values).all():
+        raise InputError(f"kernel '{kernel.spec}' must give finite float64 correlations; some are NaN or infinite")
     return values
 
 

@@ -192,7 +192,7 @@ class Blocks(Kernel):
     proven = True
 
     def __post_init__(self) -> None:
-        require(self, self.b >= 1 and float(self.b).is_integer(), "B must be an integer >= 1")
+        require(self, 1 <= self.b <= 2**40 and float(self.b).is_integer(), "B must be an integer >= 1 (and <= 2^40)")
 
     def correlation(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         block = int(self.b)

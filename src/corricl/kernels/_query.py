@@ -14,6 +14,7 @@ from ._tabulated import read_array
 if TYPE_CHECKING:
     from ._base import Kernel
 
+LONGEST_GAP = 2**40
 FORMS = "independent, continues, gap:G, strength:S or vector:FILE"
 
 
@@ -38,8 +39,8 @@ class Query:
     def __post_init__(self) -> None:
         if not 0 <= self.strength <= 1:
             raise InputError(f"query strength must lie in [0, 1]; got {self.strength}")
-        if self.gap < 1 or int(self.gap) != self.gap:
-            raise InputError(f"query gap must be an integer >= 1; got {self.gap}")
+        if not 1 <= self.gap <= LONGEST_GAP or int(self.gap) != self.gap:
+            raise InputError(f"query gap must be an integer >= 1 and <= {LONGEST_GAP}; got {self.gap}")
         if self.vector is not None and (self.strength, self.gap) != (1.0, 1):
             raise InputError("a query given as a vector has no strength or gap")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -18,18 +19,23 @@ def read_array(path: str | Path, what: str) -> np.ndarray:
     if path.suffix not in (".npy", ".csv"):
         raise InputError(f"{what} file '{path}' must end in .npy or .csv")
     try:
-        raw = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _read_csv(path)
+        raw = _read_npy(path) if path.suffix == ".npy" else _read_csv(path)
         array = np.asarray(raw)
         if array.dtype.kind not in "fiu" or array.dtype.itemsize < 4:
             raise ValueError(f"entries of type {array.dtype}")
     except FileNotFoundError:
         raise InputError(f"{what} file '{path}' does not exist") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise InputError(f"{what} file '{path}' is not a table of numbers ({error})") from None
     array = array.astype(np.float64)
     if array.size == 0 or not np.isfinite(array).all():
         raise InputError(f"{what} file '{path}' is empty or holds NaN or infinite entries")
     return array
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    with path.open("rb") as file:
+        return np.load(file, allow_pickle=False)
 
 
 def _read_csv(path: Path) -> np.ndarray:

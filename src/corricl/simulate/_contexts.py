@@ -14,7 +14,7 @@ from jax import Array
 
 from ..errors import InputError
 from ..prompt import ZERO, Estimate, Pretraining, Prompt, whole
-from ._precision import in_float64, key_of
+from ._precision import check_seed, in_float64, key_of
 from ._sampler import draw_tasks, normal
 
 
@@ -79,6 +79,7 @@ def sample(pretraining: Pretraining, *, seed: int) -> Contexts:
     Raises:
         InputError: when the arrays would pass 8 GiB; use `batches` there.
     """
+    check_seed(seed)
     prompt, n = pretraining.prompt, pretraining.sequences
     if (need := n * (prompt.length + 1) * prompt.d * 8) > 8 * 2**30:
         raise InputError(

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from ..errors import InputError
 
@@ -22,7 +24,7 @@ def in_float64(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        with jax.enable_x64(True), jax.threefry_partitionable(True):
+        with jax.enable_x64(True), jax.threefry_partitionable(True), jax.transfer_guard("allow"):
             return function(*args, **kwargs)
 
     return wrapped
@@ -37,6 +39,13 @@ def require_float64(**arrays: Any) -> None:
 
 def key_of(seed: int, index: int) -> jax.Array:
     """The key of replicate `index`: a function of (seed, index) alone."""
+    seed = check_seed(seed)
+    data = np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.uint32)  # as jax.random.key, without its global offset
+    return jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(data), impl="threefry2x32"), index)
+
+
+def check_seed(seed: int) -> int:
+    """The seed, refused outside [0, 2^63)."""
     if not 0 <= seed < 2**63:
         raise InputError(f"seed must lie in [0, 2^63); got {seed}")
-    return jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), index)
+    return int(seed)

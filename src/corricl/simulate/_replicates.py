@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,6 +115,7 @@ def pretrain(
     """
     ridge = number(ridge, "ridge")
     prompt, n = pretraining.prompt, pretraining.sequences
+    _require_memory(n * (2 * prompt.d + 2) * 8)
     mesh = Mesh(np.array(jax.devices()[:1] if devices is None else list(devices)), (AXIS,))
     k_tasks, k_data = jax.random.split(key_of(seed, index))
     tasks = None if pretraining.tasks is None else normal(k_tasks, (pretraining.tasks, prompt.d))
@@ -121,6 +123,18 @@ def pretrain(
     penalty = n / prompt.d * ridge
     solution = solve(data, penalty, sequences=n, mesh=mesh, determined=_determined(pretraining), **solver)
     return solution, None if tasks is None else np.asarray(tasks), data
+
+
+def _require_memory(needed: int) -> None:
+    """Refuse features that cannot fit, before the allocation ends the process."""
+    if not hasattr(os, "sysconf"):
+        return
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise InputError(
+            f"the pretraining features need {needed / 2**30:.3g} GiB; this machine has {there / 2**30:.3g} GiB: "
+            "take fewer sequences or a smaller d"
+        )
 
 
 def replicate(

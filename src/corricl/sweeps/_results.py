@@ -131,6 +131,12 @@ class Results:
         path = Path(path)
         if path.suffix not in SUFFIXES:
             raise InputError(f"cannot write '{path}': its name must end in {', '.join(SUFFIXES)}")
+        try:
+            self._write(path, sweep)
+        except OSError as error:
+            raise InputError(f"cannot write '{path}': {error.strerror or error}") from None
+
+    def _write(self, path: Path, sweep: str | None) -> None:
         if path.suffix == ".csv":
             self.table(sweep).to_csv(path, index=False)
         elif path.suffix == ".parquet":

@@ -72,7 +72,10 @@ class Store:
             raise InputError(f"there is no folder '{self.path.parent}' for the store")
         self._lock = lock(self.path) if write else None
         mode = "rwc" if write else "ro"
-        self.db = sqlite3.connect(f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=60, isolation_level=None)
+        try:
+            self.db = sqlite3.connect(f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=60, isolation_level=None)
+        except sqlite3.Error as error:
+            raise InputError(f"cannot open the store '{path}': {error}") from None
         try:
             self._open(write)
         except BaseException:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..errors import ConvergenceError, InputError
 from ..kernels import Query, Tabulated
-from ..prompt import Pretraining, Prompt, Risk
+from ..prompt import Caution, Pretraining, Prompt, Risk
 from ..setting import Setting
 from ._bayes import bayes
 from ._mixture import SMALLEST, choose, mixture
@@ -92,11 +92,16 @@ def full_mixture(pretraining: Pretraining, ridge: float = 0.0, test: Prompt | No
     prompt = pretraining.prompt
     tested = prompt if test is None else test
     length = float(effective_length(tested.length, tested.noise, tested.statistics.k2))
-    gain = 0.0
+    gain = 0.0 if math.isfinite(found.icl) else math.nan
     if not (prompt.query.is_independent and tested.query.is_independent):
         plain = Pretraining(_without_query(prompt), pretraining.sequences, pretraining.tasks)
         gain = mixture(plain, ridge, None if test is None else _without_query(test)).icl - found.icl
     return replace(found, effective_length=length, query_gain=gain if math.isfinite(gain) else None)
+
+
+def _uncompared(limit: Risk, reason: str) -> Risk:
+    caution = Caution("not_compared", f"the weak limit could not be compared with the mixture theory: {reason}", {})
+    return replace(limit, warnings=(*limit.warnings, caution), details={"reason": reason})
 
 
 def _without_query(prompt: Prompt) -> Prompt:
@@ -118,11 +123,11 @@ def auto(pretraining: Pretraining, ridge: float = 0.0, test: Prompt | None = Non
     longest = max(p.length for p in (pretraining.prompt, test or pretraining.prompt))
     if pretraining.prompt.d < SMALLEST or longest > COMPARED:
         reason = f"not compared: the mixture theory needs d >= {SMALLEST} and is slow beyond {COMPARED} tokens"
-        return replace(limit, details={"reason": reason})
+        return _uncompared(limit, reason)
     try:
         found = full_mixture(pretraining, ridge, test)
     except ConvergenceError as error:
-        return replace(limit, details={"reason": f"not compared: {error}"})
+        return _uncompared(limit, f"not compared: {error}")
     method, reason = choose(limit, found)
     if method == "weak":
         found = replace(limit, valid=True, warnings=())

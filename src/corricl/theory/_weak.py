@@ -87,8 +87,12 @@ def _risk(
     here: _Side, there: _Side, tau: float, kappa: float, ridge: float, d: int | None, cautions: tuple[Caution, ...]
 ) -> Risk:
     number(ridge, "ridge")
-    trained = linear.state(here.couplings, tau, kappa, ridge)
-    icl = float(linear.fresh_task_error(trained, there.couplings))
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        trained = linear.state(here.couplings, tau, kappa, ridge)
+        icl = float(linear.fresh_task_error(trained, there.couplings))
+    at_threshold = tau == 1 and ridge == 0
+    if not (math.isfinite(icl) or at_threshold):
+        raise InputError("these sizes, ratios, noise or ridge are so extreme that the weak limit overflows")
     alpha, noise, (k0, k1, k2) = there
     plain = linear.state(here.with_independent_query, tau, kappa, ridge)
     gain = float(linear.fresh_task_error(plain, there.with_independent_query)) - icl
@@ -98,7 +102,7 @@ def _risk(
     if here == there and math.isfinite(icl):
         unit = 1.0 if d is None else d
         equivalent = unit * float(linear.equivalent_alpha(icl, effective / unit, noise, tau, kappa, ridge))
-    if not math.isfinite(icl):
+    if at_threshold:
         message = "the ridgeless error diverges at tau = 1 (n = d^2 sequences); at finite d the peak is at n = d(d+1)"
         cautions = (*cautions, Caution("threshold", message, {"tau": tau, "ridge": ridge}))
     return Risk(
