@@ -27,9 +27,9 @@ def vectorised() -> None:
     print(f"vectorised weak theory: {COUNT / statistics.median(times):.3g} settings a second (median of {REPEATS})")
 
 
-def cold() -> None:
+def cold(method: str) -> None:
     setting = "--d 32 --length 128 --sequences 4096 --tasks 320 --noise .01 --kernel exp:2 --query continues"
-    command = [sys.executable, "-m", "corricl.cli", "theory", *setting.split(), "--method", "weak", "--json"]
+    command = [sys.executable, "-m", "corricl.cli", "theory", *setting.split(), "--method", method, "--json"]
     bare = [sys.executable, "-c", "import numpy"]
     ratios, seconds = [], []
     for _ in range(2 * REPEATS):
@@ -41,11 +41,12 @@ def cold() -> None:
         ratios.append(pair[0] / pair[1])
         seconds.append(pair[0])
     print(
-        f"cold `corricl theory`: {statistics.median(seconds):.2f} s, {statistics.median(ratios):.2f} times "
-        f"a bare import of numpy (median of {2 * REPEATS} pairs)"
+        f"cold `corricl theory --method {method}`: {statistics.median(seconds):.2f} s, "
+        f"{statistics.median(ratios):.2f} times a bare import of numpy (median of {2 * REPEATS} pairs)"
     )
 
 
 if __name__ == "__main__":
     vectorised()
-    cold()
+    cold("weak")
+    cold("auto")
