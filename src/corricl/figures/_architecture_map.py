@@ -56,8 +56,9 @@ class ArchitectureMap(Figure):
                 )
                 margin = np.log2(second / first)
                 image = axes.pcolormesh(x, y, margin, cmap="RdBu", vmin=-2, vmax=2, rasterized=True)
-                axes.contour(x, y, margin, levels=[0.0], colors="k", linewidths=1)
-                axes.set(xscale="log", yscale="log", title=f"{query['name']}: softmax / {LOOKS[rivals[0]][0]}")
+                if margin.min() < 0 < margin.max():
+                    axes.contour(x, y, margin, levels=[0.0], colors="k", linewidths=1)
+                axes.set(xscale="log", yscale="log", title=f"{query['name']}\nsoftmax / {LOOKS[rivals[0]][0]}")
                 axes.grid(visible=False)
         for axes in panels[1]:
             axes.set_xlabel("ξ / length")
@@ -85,10 +86,21 @@ class ArchitectureMap(Figure):
 
 
 def _placed(rows: list[Row]) -> list[Row]:
-    """Rows with alpha and xi/length, read off the sweep's name and the kernel; shares are rounded to match."""
+    """Rows with alpha and xi/length, read off the sweep's name and the kernel.
+
+    Kernels are rounded, so the same share differs in its last digits from length to length: the first length's serves.
+    """
+    shares: dict[str, list[float]] = {}
+    for row in rows:
+        length = int(row["sweep"].partition("-")[2])
+        share = float(row["kernel"].partition(":")[2]) / length
+        mine = shares.setdefault(row["sweep"], [])
+        if share not in mine:
+            mine.append(share)
+    common = next(iter(shares.values()))
     placed = []
     for row in rows:
         length = int(row["sweep"].partition("-")[2])
-        share = float(f"{float(row['kernel'].partition(':')[2]) / length:.3g}")
-        placed.append({**row, "alpha": length / D, "share": share})
+        share = float(row["kernel"].partition(":")[2]) / length
+        placed.append({**row, "alpha": length / D, "share": common[shares[row["sweep"]].index(share)]})
     return placed
