@@ -23,7 +23,8 @@ def import_module(name: str) -> ModuleType:
         with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to the command's one object
             return _import(name, path)
     except (Exception, SystemExit) as error:  # it is the user's code: anything may come
-        raise InputError(f"cannot import '{name}': {type(error).__name__}: {error}") from None
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        raise InputError(f"cannot import '{name}': {kind}{error}") from None
 
 
 def _import(name: str, path: Path) -> ModuleType:
