@@ -7,7 +7,23 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ.pop("JAX_ENABLE_X64", None)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import pytest
 from hypothesis import settings
+
+from corricl.cli import main
 
 settings.register_profile("corricl", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("corricl")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; returns (exit code, stdout, stderr)."""
+
+    def call(*words):
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return call

@@ -8,23 +8,9 @@ import numpy as np
 import pytest
 
 from corricl import Pretraining, Prompt, simulate, theory
-from corricl.cli import main
 
 SIZES = ["--d", "8", "--length", "16", "--sequences", "200"]
 PAPER = ["--d", "32", "--length", "128", "--sequences", "4096", "--tasks", "320", "--noise", ".01"]
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; returns (exit code, stdout, stderr)."""
-
-    def call(*words):
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_theory_prints_the_library_numbers(run):

@@ -8,24 +8,10 @@ import pytest
 from helpers import random_joint
 
 from corricl import InputError, Pretraining, Prompt, simulate, theory
-from corricl.cli import main
 from corricl.kernels import Tabulated
 
 SIZES = ["--d", "8", "--length", "16", "--noise", ".1", "--kernel", "exp:2", "--query", "continues"]
 PROMPT = Prompt(8, 16, "exp:2", "continues", 0.1)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; returns (exit code, stdout, stderr)."""
-
-    def call(*words):
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 def of(method, prompt, pretraining=None, ridge=0.0):

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from sweep_estimators import wait_for
 
-from corricl.cli import main
-
 TOML = """
 estimators = ["cheap", "faulty"]
 replicates = 4
@@ -35,56 +33,43 @@ def spec(tmp_path, monkeypatch):
     return path
 
 
-@pytest.fixture
-def call(capsys):
-    """Run a command; returns (exit code, stdout, stderr)."""
-
-    def run(*words):
-        with pytest.raises(SystemExit) as ended:
-            main([str(word) for word in words])
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run
-
-
-def test_a_sweep_and_its_results(call, spec, tmp_path):
-    code, out, _ = call("sweep", spec, "--json", "--workers", 1)
+def test_a_sweep_and_its_results(run, spec, tmp_path):
+    code, out, _ = run("sweep", spec, "--json", "--workers", 1)
     report = json.loads(out)
     assert (code, report["points"], report["finished"], report["computed"], report["failed"]) == (0, 16, 16, 16, 0)
     store = tmp_path / "s.sqlite"
-    found = json.loads(call("results", store, "--json", "--to", tmp_path / "t.csv")[1])
+    found = json.loads(run("results", store, "--json", "--to", tmp_path / "t.csv")[1])
     assert (found["sweep"], found["points"], found["failures"]) == ("s", 16, [])
     assert {row["mean"] for row in found["rows"] if row["quantity"] == "idg"} == {"inf"}
     assert (tmp_path / "t.csv").exists()
-    shown = call("results", store)[1]
+    shown = run("results", store)[1]
     assert "s: 16 of 16 points finished" in shown
     assert "cheap" in shown
-    assert json.loads(call("sweep", spec, "--json")[1])["computed"] == 0
+    assert json.loads(run("sweep", spec, "--json")[1])["computed"] == 0
 
 
-def test_failed_points_end_with_code_4(call, spec, tmp_path):
+def test_failed_points_end_with_code_4(run, spec, tmp_path):
     spec.write_text(TOML.replace("{last}", "1.0"))
-    code, out, err = call("sweep", spec, "--quiet", "--json", "--workers", 1)
+    code, out, err = run("sweep", spec, "--quiet", "--json", "--workers", 1)
     assert code == 4
     error = json.loads(out)["error"]
     assert error["code"] == "failed_points"
     assert "4 of 16 points failed: ValueError: noise 1.0 is too much" in error["message"]
     assert len(err.splitlines()) == 1
-    assert "failed: ValueError: noise 1.0 is too much (at noise = 1.0, " in call("results", tmp_path / "s.sqlite")[1]
+    assert "failed: ValueError: noise 1.0 is too much (at noise = 1.0, " in run("results", tmp_path / "s.sqlite")[1]
 
 
-def test_a_dry_run_says_how_many_and_how_long(call, spec, tmp_path):
-    code, out, _ = call("sweep", spec, "--dry-run", "--workers", 2)
+def test_a_dry_run_says_how_many_and_how_long(run, spec, tmp_path):
+    code, out, _ = run("sweep", spec, "--dry-run", "--workers", 2)
     assert code == 0
     assert "4 cells, 16 points, 0 finished; 16 take about" in out
     assert not (tmp_path / "s.sqlite").exists()
 
 
-def test_stores_are_merged(call, spec, tmp_path):
-    call("sweep", spec, "--quiet", "--workers", 1)
-    call("sweep", spec, "--quiet", "--workers", 1, "--store", tmp_path / "other.sqlite")
-    code, out, _ = call("results", tmp_path / "s.sqlite", "--merge", tmp_path / "other.sqlite")
+def test_stores_are_merged(run, spec, tmp_path):
+    run("sweep", spec, "--quiet", "--workers", 1)
+    run("sweep", spec, "--quiet", "--workers", 1, "--store", tmp_path / "other.sqlite")
+    code, out, _ = run("results", tmp_path / "s.sqlite", "--merge", tmp_path / "other.sqlite")
     assert code == 0
     assert "merged: 0 points added, 16 shared, 0 of them differ" in out
 
@@ -98,8 +83,8 @@ def test_stores_are_merged(call, spec, tmp_path):
         (["sweep", "SPEC", "--import", "nowhere.py"], "cannot import 'nowhere.py'"),
     ],
 )
-def test_bad_input_ends_with_code_2(call, spec, words, message):
-    code, out, err = call(*(spec if word == "SPEC" else word for word in words))
+def test_bad_input_ends_with_code_2(run, spec, words, message):
+    code, out, err = run(*(spec if word == "SPEC" else word for word in words))
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.splitlines()) == 1
