@@ -186,10 +186,9 @@ def test_figures_build_their_sweeps(name, quick):
 
 
 def test_the_breakdown_figure_fits_what_its_rows_say():
-    from corricl.figures._breakdown import fitted
-
-    rows = []
-    for spec in find("breakdown").sweeps(quick=True):
+    figure = find("breakdown")
+    specs, rows = figure.sweeps(quick=True), []
+    for spec in specs:
         d, count = spec.base["d"], spec.replicates
         for cell in spec.cells():
             for quantity in ("trace", "square", "icl"):
@@ -197,13 +196,13 @@ def test_the_breakdown_figure_fits_what_its_rows_say():
                 rows.append(
                     {"sweep": spec.name, **cell.coordinates, "estimator": "simulate", "quantity": quantity, **value}
                 )
-    powers = {fit["kind"]: fit["fit"] for fit in fitted(rows)}
-    assert powers["mean"].power == pytest.approx(-0.5)
-    assert powers["variance"].power == pytest.approx(
-        -3, abs=0.05
-    )  # replicates differ, and with them the bias taken off
-    assert powers["relative"].power == pytest.approx(-2, abs=0.05)
-    assert len(fitted(rows)) == 6 * 2 * 3 * 3  # kernels, queries, quantities, kinds
+    fits = figure.extra(specs, rows)
+    powers = {fit["kind"]: fit["mean"] for fit in fits}
+    assert powers["mean"] == pytest.approx(-0.5)
+    assert powers["variance"] == pytest.approx(-3, abs=0.05)  # replicates differ, and with them the bias taken off
+    assert powers["relative"] == pytest.approx(-2, abs=0.05)
+    assert len(fits) == 6 * 2 * 3 * 3  # kernels, queries, quantities, kinds
+    assert figure.table(rows + fits).count("\n") == 6 * 2 * 3
 
 
 def test_the_accuracy_map_of_the_page():

@@ -34,8 +34,8 @@ class Figure(ABC):
     def sweeps(self, quick: bool) -> list[Spec]:
         """What is computed, at full size or quick (under two minutes on two cores)."""
 
-    def extra(self, specs: list[Spec]) -> list[Row]:
-        """Numbers that are drawn but not swept: published points, closed forms on a grid."""
+    def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
+        """Numbers that are drawn but not swept: published points, closed forms on a grid, fits to the swept rows."""
         return []
 
     @abstractmethod
@@ -74,7 +74,8 @@ def make(figure: Figure, specs: list[Spec], out: Path, *, workers: int | None = 
     paths = tuple(out / f"{figure.name}.{suffix}" for suffix in ("png", "pdf", "csv", "json"))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        rows = _swept(specs, out / f"{figure.name}.sqlite", workers, progress) + figure.extra(specs)
+        rows = _swept(specs, out / f"{figure.name}.sqlite", workers, progress)
+        rows += figure.extra(specs, rows)
         _draw(figure, rows, paths[0], paths[1])
         write_csv(rows, paths[2])
         texts = [json.loads(spec.to_json()) for spec in specs]

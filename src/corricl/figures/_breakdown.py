@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from ..simulate import Power
     from ..sweeps import Spec
 
 QUERIES = {"independent": "o", "continues": "s"}
@@ -40,9 +39,12 @@ class Breakdown(Figure):
         gammas = [0.25, 0.5, 0.8] if quick else [0.1, 0.3, 0.4, 0.5, 0.6, 0.6667, 0.8, 1.0]
         return [_spec(d, replicates, growth, gammas) for d, replicates in sizes.items()]
 
+    def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
+        return fitted(rows)
+
     def plot(self, rows: list[Row], canvas: Canvas) -> None:
         canvas.set_size_inches(10, 9)
-        fits = fitted(rows)
+        fits = _fits(rows)
         for line, (kind, label) in zip(canvas.subplots(3, 2, sharex="col", sharey="row"), KINDS.items(), strict=True):
             for axes, (family, xlabel) in zip(line, FAMILIES.items(), strict=True):
                 self._points(axes, [f for f in fits if (f["family"], f["kind"]) == (family, kind)])
@@ -54,13 +56,13 @@ class Breakdown(Figure):
             if kind == "variance":
                 line[0].legend(fontsize=8)
 
-    def _points(self, axes: Axes, fits: list[dict[str, Any]]) -> None:
+    def _points(self, axes: Axes, fits: list[Row]) -> None:
         """Shifted sideways a little, so that error bars do not hide one another."""
         for i, (quantity, (label, color)) in enumerate(LOOKS.items()):
             for query, marker in QUERIES.items():
                 mine = [f for f in fits if (f["quantity"], f["query"]) == (quantity, query)]
                 x = np.array([f["x"] for f in mine]) + 0.008 * (i - 1) + (0.004 if query == "continues" else 0)
-                y, error = [f["fit"].power for f in mine], [f["fit"].stderr for f in mine]
+                y, error = [f["mean"] for f in mine], [f["stderr"] for f in mine]
                 style = {"fmt": marker, "color": color, "ms": 4.5, "lw": 1}
                 face = color if query == "independent" else "white"
                 axes.errorbar(x, y, error, mfc=face, label=f"{label}, query {query}", **style)
@@ -68,18 +70,18 @@ class Breakdown(Figure):
     def table(self, rows: list[Row]) -> str:
         kinds = "".join(f"{f'power of {label}':<28}" for label in KINDS.values())
         text = [f"{'family':<8}{'x':<8}{'query':<13}{'quantity':<10}{kinds}".rstrip()]
-        cells: dict[tuple[Any, ...], dict[str, Power]] = {}
-        for fit in fitted(rows):
+        cells: dict[tuple[Any, ...], dict[str, Row]] = {}
+        for fit in _fits(rows):
             place = tuple(fit[name] for name in ("family", "x", "query", "quantity"))
-            cells.setdefault(place, {})[fit["kind"]] = fit["fit"]
+            cells.setdefault(place, {})[fit["kind"]] = fit
         for (family, x, query, quantity), fits in cells.items():
-            powers = "".join(f"{f'{fits[kind].power:+.2f} ± {fits[kind].stderr:.2f}':<28}" for kind in KINDS)
+            powers = "".join(f"{'{mean:+.2f} ± {stderr:.2f}'.format(**fits[kind]):<28}" for kind in KINDS)
             text.append(f"{family:<8}{x:<8g}{query:<13}{quantity:<10}{powers}".rstrip())
         return "\n".join(text)
 
 
-def fitted(rows: list[Row]) -> list[dict[str, Any]]:
-    """Powers of d of each quantity: a dictionary with family, x, query, quantity, kind and fit for each."""
+def fitted(rows: list[Row]) -> list[Row]:
+    """Powers of d of each quantity as rows of the estimator `fit`, placed by family, x, query, quantity and kind."""
     from ..simulate import Sample, log_mean, log_relative, log_variance, measure_power
 
     rows = [{**row, "d": int(row["sweep"].removeprefix("d-"))} for row in rows]
@@ -92,10 +94,15 @@ def fitted(rows: list[Row]) -> list[dict[str, Any]]:
                 count = select([{**r, "mean": r["replicates"]} for r in rows], "d", quantity, case=case, query=query).y
                 # the rows hold no fourth moments: normal values are assumed
                 sample = Sample(here.y, here.stderr**2 * count, count, np.zeros_like(count))
-                place = {"family": family, "x": float(x), "query": query, "quantity": quantity}
+                place = {"family": family, "x": float(x), "query": query, "estimator": "fit", "quantity": quantity}
                 for kind, of in (("variance", log_variance), ("relative", log_relative), ("mean", log_mean)):
-                    found.append({**place, "kind": kind, "fit": measure_power(here.x, *of(sample))})
+                    fit = measure_power(here.x, *of(sample))
+                    found.append({"sweep": "fit", **place, "kind": kind, "mean": fit.power, "stderr": fit.stderr})
     return found
+
+
+def _fits(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["estimator"] == "fit"]
 
 
 def _spec(d: int, replicates: int, growth: list[float], gammas: list[float]) -> Spec:

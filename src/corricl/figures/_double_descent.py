@@ -34,7 +34,7 @@ class DoubleDescent(Figure):
         some = {"estimators": ["simulate"], "replicates": 40 if quick else 10}
         return [theory, Spec(name="simulation", base=base, axes={"alpha": alphas, "tau": coarse}, **some)]
 
-    def extra(self, specs: list[Spec]) -> list[Row]:
+    def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
         if specs[0].base["d"] != 100:
             return []
         rows = []

@@ -44,7 +44,7 @@ class EffectiveLength(Figure):
         cases = [{"name": str(x), "length": _effective_length(x)} for x in xi]
         return [theory, simulation, Spec(name="equivalent", base={**PAPER, "kernel": "iid"}, cases=cases, **few)]
 
-    def extra(self, specs: list[Spec]) -> list[Row]:
+    def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
         rows = []
         theirs: tuple[str, ...] = ("independent_query", "continuing_query", "iid_effective_length")
         labels: dict[str, str] = dict(zip(theirs, LOOKS, strict=True))

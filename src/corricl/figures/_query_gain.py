@@ -45,7 +45,7 @@ class QueryGain(Figure):
             ),
         ]
 
-    def extra(self, specs: list[Spec]) -> list[Row]:
+    def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
         k0, k1 = np.meshgrid(np.linspace(0, 1.5, 61), np.linspace(0, 4.5, 61))
         plain = linear.population(linear.couplings(ALPHA, NOISE, 0.0, 0.0, K2))[1]
         gain = plain - linear.population(linear.couplings(ALPHA, NOISE, k0, k1, K2))[1]

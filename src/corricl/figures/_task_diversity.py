@@ -35,7 +35,7 @@ class TaskDiversity(Figure):
             Spec(name="simulation", base=base, axes={"kappa": kappa}, **some),
         ]
 
-    def extra(self, specs: list[Spec]) -> list[Row]:
+    def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
         if specs[1].base["d"] != 64:
             return []
         rows = []
