@@ -1,7 +1,7 @@
 """How accurate are the weak limit and the mixture theory? Two hundred settings drawn from a grid, simulated.
 
 Resumable; the table is results/theory_map.csv. A simulation goes on to a standard error of .3 %, or .5 %
-where that would take over a minute, and stops at two minutes. Delete the table to start anew.
+where that would take over a minute of processor time, and stops at two. Delete the table to start anew.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def compute(key: dict[str, str]) -> dict[str, str]:
         predicted = {"mixture": f"{found.icl:.5f}", "mixture_idg": f"{found.idg:.5f}"}
     except ConvergenceError:
         predicted = {"mixture": "nan", "mixture_idg": "nan"}
-    start, made = time.perf_counter(), []
+    start, made = time.process_time(), []
     while True:
         try:
             made.append(simulate.replicate(pretraining, ridge, seed=7, index=len(made)))
@@ -70,7 +70,7 @@ def compute(key: dict[str, str]) -> dict[str, str]:
             }
         if len(made) % 8:
             continue
-        icl, seconds = simulate.estimate([r.icl for r in made]), time.perf_counter() - start
+        icl, seconds = simulate.estimate([r.icl for r in made]), time.process_time() - start
         error = (icl.stderr or 0.0) / icl.mean
         if error < (FINE if seconds < MINUTE else COARSE) or seconds > 2 * MINUTE:
             break
