@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers import KERNELS, draw_contexts, name, random_joint, summary, z_limit, zoo
 
+from corricl.errors import InputError
 from corricl.kernels import Tabulated
 from corricl.prompt import Prompt
 from corricl.theory import exact
@@ -151,3 +152,9 @@ def test_moments_are_the_traces():
     bulk = gamma[:, :5]
     expected = (np.trace(bulk), np.linalg.norm(bulk) ** 2, np.trace(bulk @ bulk), np.linalg.norm(gamma[:, 5]) ** 2)
     np.testing.assert_allclose(exact.moments(gamma), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("gamma", [np.eye(4), np.full((4, 5), np.nan)])
+def test_a_gamma_of_another_shape_or_not_finite_is_refused(gamma):
+    with pytest.raises(InputError, match=r"finite, of shape \(4, 5\)"):
+        exact.risk_of(gamma, Prompt(4, 3))

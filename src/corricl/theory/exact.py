@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from ..prompt import Prompt
 
 Array = Any  # numpy.ndarray or jax.Array
@@ -142,8 +143,20 @@ def strong_approximation(traces: Moments, prompt: Prompt) -> Array:
     return 1 + prompt.noise - 2 * k0 / length * g + k2 / length * f + k1 / length**2 * (t + g * g)
 
 
-def risk_of(gamma: np.ndarray, prompt: Prompt, tasks: np.ndarray | None = None) -> float:
-    """Exact risk of Gamma, shape (d, d+1): on fresh tasks, or averaged over given ones of shape (k, d)."""
+def risk_of(gamma: Any, prompt: Prompt, tasks: np.ndarray | None = None) -> float:
+    """Exact risk of Gamma: on fresh tasks, or averaged over given ones.
+
+    Args:
+        gamma: shape (d, d+1), an array of any library; the sums are float64.
+        prompt: the test prompt.
+        tasks: shape (k, d), or None for fresh ones.
+
+    Raises:
+        InputError: a Gamma of another shape, or not finite.
+    """
+    gamma = np.asarray(gamma, np.float64)
+    if gamma.shape != (prompt.d, prompt.d + 1) or not np.isfinite(gamma).all():
+        raise InputError(f"gamma must be finite, of shape ({prompt.d}, {prompt.d + 1}); got shape {gamma.shape}")
     if tasks is None:
         return float(fresh_task_risk(moments(gamma), prompt))
     return float(given_task_risk(gamma, tasks, prompt).mean())
