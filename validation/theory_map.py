@@ -1,7 +1,7 @@
 """How accurate are the weak limit and the mixture theory? Two hundred settings drawn from a grid, simulated.
 
 Resumable; the table is results/theory_map.csv. A simulation goes on to a standard error of .3 %, or .5 %
-where that would take over a minute of processor time, and stops at two. Delete the table to start anew.
+where that would take over 20 seconds of processor time, and stops at two minutes. Delete the table to start anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corricl import ConvergenceError, Pretraining, simulate
 from corricl.theory import mixture, weak
 
 COUNT, NOISE, WORKERS = 200, 0.05, 2
-FINE, COARSE, MINUTE = 0.003, 0.005, 60.0
+FINE, COARSE, DEAR, LAST = 0.003, 0.005, 20.0, 120.0
 AXES = {
     "d": (16, 32, 64),
     "alpha": (1, 4),
@@ -72,7 +72,7 @@ def compute(key: dict[str, str]) -> dict[str, str]:
             continue
         icl, seconds = simulate.estimate([r.icl for r in made]), time.process_time() - start
         error = (icl.stderr or 0.0) / icl.mean
-        if error < (FINE if seconds < MINUTE else COARSE) or seconds > 2 * MINUTE:
+        if error < (FINE if seconds < DEAR else COARSE) or seconds > LAST:
             break
     return {
         "replicates": str(len(made)),
