@@ -28,11 +28,19 @@ class DoubleDescent(Figure):
         d, alphas = (20, [1, 10]) if quick else (100, [1, 10, 100])
         base = {"d": d, "alpha": "{alpha}", "kappa": 0.5, "noise": 0.01, "ridge": 1e-8}
         fine = Range(start=0.1, stop=2, num=39 if quick else 191).values()
-        coarse = [0.2, 0.5, 0.85, 1.25, 1.5, 2.0] if quick else [0.2, 0.85, 1.5]
+        replicates = {40: [0.2, 0.5, 0.85, 1.25, 1.5, 2.0]} if quick else {10: [0.2, 0.85], 3: [1.5]}  # 1.5 is dear
         del base["alpha"]
         theory = Spec(name="theory", base=base, axes={"alpha": alphas, "tau": fine}, estimators=["theory:weak"])
-        some = {"estimators": ["simulate"], "replicates": 40 if quick else 10}
-        return [theory, Spec(name="simulation", base=base, axes={"alpha": alphas, "tau": coarse}, **some)]
+        return [theory] + [
+            Spec(
+                name=f"simulation-{count}",
+                base=base,
+                axes={"alpha": alphas, "tau": tau},
+                estimators=["simulate"],
+                replicates=count,
+            )
+            for count, tau in replicates.items()
+        ]
 
     def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
         if specs[0].base["d"] != 100:
