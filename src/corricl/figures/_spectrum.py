@@ -51,10 +51,10 @@ class Spectrum(Figure):
         }
         for estimator, (label, color, marker) in looks.items():
             found = select(rows, "place", estimator=estimator)
-            size = 18 if marker == "_" else 6
-            axes.errorbar(
-                found.x, found.y, found.stderr, fmt=marker, color=color, ms=size, mew=2 if size > 6 else 1, label=label
-            )
+            if marker == "_":
+                axes.plot(found.x, found.y, marker, color=color, ms=18, mew=2, label=label)
+            else:
+                axes.errorbar(found.x, found.y, found.stderr, fmt=marker, color=color, ms=6, label=label)
         axes.set_xticks(range(len(names)), names)
         axes.set(xlabel=f"kernel, all with $k_2$ = {K2:g}", ylabel="ICL error", ylim=(0, None))
         axes.legend()
