@@ -24,10 +24,10 @@ class Concentration(Figure):
     title = "exponential and power-law correlations through the breakdown of the weak limit"
 
     def sweeps(self, quick: bool) -> list[Spec]:
-        sizes = {16: 8, 32: 4} if quick else {16: 80, 32: 40, 64: 10, 128: 3}
-        shares = [0.03, 0.3, 3.0] if quick else [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
-        gammas = [0.25, 0.5, 1.0] if quick else [0.1, 0.25, 0.4, 0.5, 0.6, 0.6667, 0.8, 1.0, 1.5]
-        return [spec for d, r in sizes.items() for spec in _specs(d, r, shares, gammas)]
+        sizes = {16: 8, 32: 4} if quick else {16: 80, 32: 40, 64: 10, 128: 2}
+        coarse = ([0.03, 0.3, 3.0], [0.25, 0.5, 1.0])
+        fine = ([0.01, 0.03, 0.1, 0.3, 1.0, 3.0], [0.1, 0.25, 0.4, 0.5, 0.6, 0.6667, 0.8, 1.0, 1.5])
+        return [spec for d, r in sizes.items() for spec in _specs(d, r, *(coarse if quick or d == 128 else fine))]
 
     def plot(self, rows: list[Row], canvas: Canvas) -> None:
         canvas.set_size_inches(10, 7.6)
