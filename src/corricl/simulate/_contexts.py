@@ -41,12 +41,17 @@ def batches(
         tasks: shape (k, d), of which each prompt draws one uniformly; default a fresh task each.
         batch: prompts in a batch; memory is about batch * (length+1) * d * 24 bytes.
     """
-    values, vectors = np.linalg.eigh(prompt.joint)
-    factor = vectors * np.sqrt(np.where(values > ZERO * values[-1], values, 0.0))
+    factor = token_factor(prompt)
     if tasks is not None and (tasks.ndim != 2 or tasks.shape[1] != prompt.d):
         raise InputError(f"tasks must have shape (k, {prompt.d}); got {tasks.shape}")
     for number in itertools.count():
         yield _draw(factor, prompt, (seed, index, number), tasks, whole(batch, "batch"))
+
+
+def token_factor(prompt: Prompt) -> np.ndarray:
+    """A factor F of the joint kernel, F F' = J, shape (length+1, length+1); exact for singular kernels too."""
+    values, vectors = np.linalg.eigh(prompt.joint)
+    return vectors * np.sqrt(np.where(values > ZERO * values[-1], values, 0.0))
 
 
 @in_float64

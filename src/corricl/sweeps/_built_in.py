@@ -120,3 +120,37 @@ class EquivalentLength(_OfPrompt):
 
         risk = theory.equivalent_length(setting.prompt, self.argument)
         return {"icl": risk.icl, "equivalent_length": risk.equivalent_length}
+
+
+class Attention(Estimator):
+    """`attention:MODEL`, one training run of an attention model (`corricl.attention.train`), resumed where it stopped.
+
+    The argument is a model's string with its options, such as `attention:softmax+mlp;layers=4;width=64;steps=4000`,
+    see `corricl.attention.configure`. It gives `icl`, with fixed data `idg`, and what the run was like.
+    """
+
+    name = "attention"
+
+    def __init__(self, argument: str = "") -> None:
+        super().__init__(argument)
+        if not argument:
+            raise InputError("the estimator 'attention:MODEL' needs a model, such as attention:linear;steps=2000")
+
+    def check(self, setting: Setting) -> None:
+        from ..attention import configure
+
+        if configure(self.argument)[1].data == "fixed":
+            super().check(setting)
+        elif setting.is_limit:
+            raise InputError("the estimator 'attention' needs sizes: give d")
+
+    def run(self, setting: Setting, *, seed: int, replicate: int, folder: Path) -> dict[str, Value]:
+        from .. import attention
+
+        architecture, config = attention.configure(self.argument)
+        subject = attention.subject_of(setting, config)
+        trained = attention.train(architecture, subject, config, seed=seed, index=replicate, folder=folder)
+        icl = trained.risk(setting.test).mean
+        seen = {} if config.data == "fresh" and subject.tasks is None else {"idg": trained.idg().mean}
+        names = ("validation", "train", "steps", "selected_step", "rate")
+        return {"icl": icl, **seen, **{name: getattr(trained, name) for name in names}}
