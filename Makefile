@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint bench validate docs clean
+.PHONY: demo test test-browser lint bench validate docs clean
 
 demo: $(STAMP)
 	$(BIN)/corricl theory --d 32 --length 128 --sequences 4096 --tasks 320 --noise .01 --kernel exp:2 --query continues
@@ -10,6 +10,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-browser: $(STAMP)
+	$(BIN)/python -m pytest browser
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

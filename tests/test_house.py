@@ -17,6 +17,7 @@ RANK = {
     "errors": 0,
     "kernels": 1,
     "plugins": 1,
+    "references": 1,
     "prompt": 2,
     "setting": 3,  # the nouns under the names of the command line
     "theory": 3,

@@ -9,8 +9,11 @@ from .errors import InputError as InputError
 
 if TYPE_CHECKING:
     __version__: str
+    from . import attention as attention
+    from . import explore as explore
     from . import figures as figures
     from . import kernels as kernels
+    from . import measure as measure
     from . import simulate as simulate
     from . import sweeps as sweeps
     from . import theory as theory
@@ -25,14 +28,17 @@ __all__ = [
     "Pretraining",
     "Prompt",
     "Risk",
+    "attention",
+    "explore",
     "figures",
     "kernels",
+    "measure",
     "simulate",
     "sweeps",
     "theory",
 ]
 
-_MODULES = ("figures", "kernels", "simulate", "sweeps", "theory")
+_MODULES = ("attention", "explore", "figures", "kernels", "measure", "simulate", "sweeps", "theory")
 _NOUNS = ("Pretraining", "Prompt", "Risk")
 
 

@@ -14,12 +14,17 @@ from ..errors import CorriclError
 COMMANDS = {
     "theory": "_theory",
     "simulate": "_simulate",
+    "train": "_train",
     "concentration": "_concentration",
     "compare": "_compare",
     "sample": "_sample",
     "figure": "_figure",
     "sweep": "_sweep",
     "results": "_results",
+    "measure": "_measure",
+    "choose": "_choose",
+    "cite": "_cite",
+    "explore": "_explore",
     "doctor": "_doctor",
 }
 """Command and the file that holds it; only the file of the command that is asked for is loaded."""

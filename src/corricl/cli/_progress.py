@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A bar that the yielded function advances by one with a note; silent when quiet or not on a terminal."""
+def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[..., None]]:
+    """A bar that the yielded function(note, by=1) advances; silent when quiet or not on a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield lambda note: None
+        yield lambda note, by=1: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -25,4 +25,4 @@ def progress(what: str, total: int | None, quiet: bool) -> Iterator[Callable[[st
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, note="")
-        yield lambda note: bar.update(task, advance=1, note=note)
+        yield lambda note, by=1: bar.update(task, advance=by, note=note)
