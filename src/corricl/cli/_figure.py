@@ -13,7 +13,7 @@ from ._output import print_json
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--quick", is_flag=True, help="Fewer points and replicates, under two minutes.")
+@click.option("--quick", is_flag=True, help="Fewer points and replicates: two minutes, ten where models are trained.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, help="Folder.")
 @click.option("--spec", type=click.Path(path_type=Path), metavar="FILE", help="A stored spec to make again.")
 @click.option("--workers", type=int, help="Processes; default one for each core.")

@@ -32,7 +32,7 @@ class Figure(ABC):
 
     @abstractmethod
     def sweeps(self, quick: bool) -> list[Spec]:
-        """What is computed, at full size or quick (under two minutes on two cores)."""
+        """What is computed, at full size or quick (two minutes on two cores, ten where models are trained)."""
 
     def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
         """Numbers that are drawn but not swept: published points, closed forms on a grid, fits to the swept rows."""

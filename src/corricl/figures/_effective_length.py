@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..kernels import Exponential, Query, statistics
 from ..theory import linear
@@ -41,7 +41,7 @@ class EffectiveLength(Figure):
         fine = {"xi": Range(start=0, stop=10, num=21 if quick else 101).values()}
         theory = Spec(name="theory", base=base, cases=QUERIES, axes={"xi": fine["xi"]}, estimators=list(THEORY_LINES))
         simulation = Spec(name="simulation", base=base, cases=QUERIES, axes={"xi": xi}, **few)
-        cases = [{"name": str(x), "length": _effective_length(x)} for x in xi]
+        cases = equivalents(xi, PAPER)
         return [theory, simulation, Spec(name="equivalent", base={**PAPER, "kernel": "iid"}, cases=cases, **few)]
 
     def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
@@ -57,7 +57,7 @@ class EffectiveLength(Figure):
 
     def plot(self, rows: list[Row], canvas: Canvas) -> None:
         axes = canvas.subplots()
-        rows = _with_equivalents(rows)
+        rows = with_equivalents(rows)
         for case, (color, marker) in LOOKS.items():
             for method, style in THEORY_LINES.items():
                 line = select(rows, "xi", case=case, estimator=method)
@@ -73,7 +73,7 @@ class EffectiveLength(Figure):
         axes.legend()
 
     def table(self, rows: list[Row]) -> str:
-        rows = _with_equivalents(rows)
+        rows = with_equivalents(rows)
         text = [f"{'xi':>4}  {'curve':<36}{''.join(f'{m:<18}' for m in THEORY_LINES)}{'simulation':<18}published"]
         for row in (r for r in rows if r["estimator"] == "simulate" and r["quantity"] == "icl"):
             there = QUERIES[0]["name"] if row["case"] == EQUIVALENT else row["case"]
@@ -88,13 +88,19 @@ class EffectiveLength(Figure):
         return "\n".join(text)
 
 
-def _effective_length(xi: float) -> int:
-    k2 = statistics(Exponential(float(xi)), PAPER["length"], Query(0.0)).k2
-    return round(float(linear.effective_length(PAPER["length"], PAPER["noise"], k2)))
+def equivalents(xi: list[int], sizes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cases of an iid prompt: for each xi the nearest whole effective length, under the name of xi."""
+
+    def effective(x: int) -> int:
+        k2 = statistics(Exponential(float(x)), sizes["length"], Query(0.0)).k2
+        return round(float(linear.effective_length(sizes["length"], sizes["noise"], k2)))
+
+    return [{"name": str(x), "length": effective(x)} for x in xi]
 
 
-def _with_equivalents(rows: list[Row]) -> list[Row]:
+def with_equivalents(rows: list[Row]) -> list[Row]:
     """Rows of the iid prompts under their curve, at the xi that names their case."""
     return [
-        {**row, "xi": float(row["case"]), "case": EQUIVALENT} if row["sweep"] == "equivalent" else row for row in rows
+        {**row, "xi": float(row["case"]), "case": EQUIVALENT} if row["sweep"].startswith("equivalent") else row
+        for row in rows
     ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..theory import linear
-from ._base import Figure, Row
+from ._architectures import MODELS, SMALL, by_model, trained
+from ._base import Figure, Row, with_error
 from ._effective_length import PAPER, QUERIES
-from ._select import difference, grid, select
-from ._style import BLUE, GREY, ORANGE, THEORY_LINES
+from ._select import Series, difference, grid, select
+from ._style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, THEORY_LINES, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 ALPHA, NOISE, K2 = 4.0, 0.01, 3.0
 """Prompt of the map: the population risk depends on these and on k0 and k1."""
 
+LOOKS = ((GREEN, "s"), (VERMILION, "^"), (PURPLE, "D"), (BLACK, "v"))
+"""Colour and marker of each trained model."""
+
 
 class QueryGain(Figure):
-    """ICL error with an independent query minus that with a continuing one."""
+    """ICL error with an independent query minus that with a continuing one: theory, reduced and trained models."""
 
     name = "query-gain"
     title = "gain of a query that continues the sequence, against xi and over (k0, k1)"
@@ -30,19 +34,18 @@ class QueryGain(Figure):
     def sweeps(self, quick: bool) -> list[Spec]:
         from ..sweeps import Range, Spec
 
-        base = {**PAPER, "kernel": "exp:{xi}"}
+        base = {**(SMALL if quick else PAPER), "kernel": "exp:{xi}"}
         fine = Range(start=0, stop=10, num=21 if quick else 101).values()
         xi = [0, 2, 6, 10] if quick else list(range(11))
+        common: dict[str, Any] = {"base": base, "cases": QUERIES, "axes": {"xi": xi}}
+        theory = Spec(name="theory", base=base, cases=QUERIES, axes={"xi": fine}, estimators=list(THEORY_LINES))
+        simulation = Spec(name="simulation", estimators=["simulate"], replicates=5 if quick else 20, **common)
+        models = [trained(name, quick) for name in MODELS]
         return [
-            Spec(name="theory", base=base, cases=QUERIES, axes={"xi": fine}, estimators=list(THEORY_LINES)),
-            Spec(
-                name="simulation",
-                base=base,
-                cases=QUERIES,
-                axes={"xi": xi},
-                estimators=["simulate"],
-                replicates=5 if quick else 20,
-            ),
+            theory,
+            simulation,
+            Spec(name="models", estimators=models[:-1], replicates=2, **common),
+            Spec(name="deep-models", estimators=models[-1:], replicates=1 if quick else 2, **common),
         ]
 
     def extra(self, specs: list[Spec], rows: list[Row]) -> list[Row]:
@@ -64,6 +67,11 @@ class QueryGain(Figure):
             left.plot(line.x, line.y, style, color=BLUE, label=method.replace(":", ", "))
         found = _gain(rows, "simulate")
         left.errorbar(found.x, found.y, found.stderr, fmt="o", color=ORANGE, label="simulation")
+        rows = by_model(rows)
+        for (name, _), (color, marker) in zip(MODELS.items(), LOOKS, strict=True):
+            gains = _gain(rows, name)
+            if len(gains.x):
+                left.errorbar(gains.x, gains.y, gains.stderr, fmt=f"{marker}:", color=color, ms=4, lw=1, label=name)
         left.set(xlabel="correlation length ξ (tokens)", ylabel="query gain Δ (ICL error)")
         left.legend()
         k0, k1, gain = grid(rows, "k0", "k1", "query_gain", estimator="population")
@@ -77,13 +85,21 @@ class QueryGain(Figure):
     def table(self, rows: list[Row]) -> str:
         found = _gain(rows, "simulate")
         lines = {method: _gain(rows, method) for method in THEORY_LINES}
-        text = [f"{'xi':>4}  {'simulated gain':<20}" + "".join(f"{method:<16}" for method in lines)]
+        gains = {name: _gain(by_model(rows), name) for name in MODELS}
+        titles = ["simulated gain", *gains]
+        text = [f"{'xi':>4}  " + "".join(f"{t:<24}" for t in titles) + "".join(f"{method:<16}" for method in lines)]
         for x, gain, stderr in zip(*found, strict=True):
+            values = [f"{gain:.4f} ± {stderr:.4f}", *(_at(series, x) for series in gains.values())]
             at = "".join(f"{np.interp(x, line.x, line.y):<16.4f}" for line in lines.values())
-            text.append(f"{x:>4g}  {f'{gain:.4f} ± {stderr:.4f}':<20}{at}")
+            text.append(f"{x:>4g}  " + "".join(f"{value:<24}" for value in values) + at)
         return "\n".join(text)
 
 
-def _gain(rows: list[Row], estimator: str):  # noqa: ANN202
+def _at(series: Series, x: float) -> str:
+    """The value at x, with its standard error where there is one."""
+    return next((with_error({"mean": y, "stderr": s}) for at, y, s in zip(*series, strict=True) if at == x), "")
+
+
+def _gain(rows: list[Row], estimator: str) -> Series:
     plain, informed = (select(rows, "xi", case=case["name"], estimator=estimator) for case in QUERIES)
     return difference(plain, informed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import InputError
 from ._architecture_map import ArchitectureMap
+from ._architectures import Architectures
 from ._base import Figure
 from ._breakdown import Breakdown
 from ._bulk_and_query import BulkAndQuery
@@ -20,6 +21,7 @@ from ._task_diversity import TaskDiversity
 _ALL = (
     EffectiveLength,
     QueryGain,
+    Architectures,
     BulkAndQuery,
     Spectrum,
     Concentration,
