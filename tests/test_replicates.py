@@ -220,3 +220,17 @@ def test_several_devices_give_the_numbers_of_one(monkeypatch):
     gaps = [float(line) for line in done.stdout.split()]
     assert len(gaps) == 2
     assert max(gaps) < 1e-10
+
+
+def test_the_error_on_drawn_data_is_that_of_fresh_data():
+    """Just above the number of features the error on the pretraining data itself would be far lower."""
+    pretraining = Pretraining(Prompt(6, 12, "exp:2", "continues", 0.1), sequences=64, tasks=None)
+    gaps = []
+    for index in range(32):
+        solution, _, _ = simulate.pretrain(pretraining, 1e-3, seed=3, index=index)
+        gamma = np.asarray(solution.gamma)
+        found = simulate.data_error(gamma, pretraining.prompt, sequences=64, seed=3, index=index)
+        gaps.append(found / exact.risk_of(gamma, pretraining.prompt) - 1)
+    mean, stderr = np.mean(gaps), np.std(gaps, ddof=1) / len(gaps) ** 0.5
+    assert stderr < 0.1
+    assert abs(mean) < 4 * stderr

@@ -233,7 +233,7 @@ def data_error(gamma: np.ndarray, prompt: Prompt, *, sequences: int, seed: int, 
     """
     require_float64(gamma=gamma)
     mesh = Mesh(np.array(jax.devices()[:1]), (AXIS,))
-    key = jax.random.fold_in(key_of(seed, index), 1)
+    key = jax.random.fold_in(key_of(seed, index), 2)  # `pretrain` splits this key into its children 0 and 1
     data = sample_sequences(key, None, law_of(prompt), sequences=sequences, d=prompt.d, mesh=mesh)
     errors = data.target - jnp.einsum("bmi,ij,bmj->bm", data.query, jnp.asarray(gamma), data.summary)
     return float(jnp.square(errors).sum()) / sequences

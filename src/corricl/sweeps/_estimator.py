@@ -34,7 +34,7 @@ class Estimator:
     """
 
     name: ClassVar[str] = ""
-    numerics: ClassVar[int] = 1
+    numerics: int = 1
     random: ClassVar[bool] = True
     registry: ClassVar[dict[str, type[Estimator]]] = {}
 
