@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SLOW = {"docs/quickstart.md", "docs/theory/sampler.md"}  # compiling takes most of it
-PUBLIC = ("corricl", "corricl.kernels", "corricl.prompt", "corricl.simulate", "corricl.theory")
+PARTS = ("attention", "figures", "kernels", "measure", "prompt", "simulate", "sweeps", "theory")
+PUBLIC = ("corricl", *(f"corricl.{part}" for part in PARTS))
 
 
 def pages():
