@@ -66,6 +66,21 @@ def test_squares_are_averages_over_products_without_a_common_token():
         assert estimator.full().correlation[t] == pytest.approx(product.mean(), abs=1e-12)
 
 
+def test_squares_of_many_sequences_are_averages_over_two_different_ones():
+    values = ar1(0.5, 40, 7, 2, 2)
+    estimator = estimator_of(values, 6)
+    x = values - values.mean((0, 1))
+    level = x.sum(1)  # (sequences, d)
+    pairs = [(s, r) for s in range(40) for r in range(40) if s != r]
+    square = np.mean([level[s] * level[r] for s, r in pairs], axis=0) / 49
+    variance = (x**2).mean((0, 1)) - square
+    for t in (1, 5):
+        product = ((x[:, : 7 - t] * x[:, t:] - square) / variance).mean((1, 2))
+        expected = np.mean([product[s] * product[r] for s, r in pairs])
+        expected -= 2 * (square / variance).mean() ** 2 / estimator.dimension
+        assert estimator.full().squares[t] == pytest.approx(expected, abs=1e-12)
+
+
 def test_triples_of_correlations_are_averages_over_different_parts():
     values = ar1(0.6, 48, 7, 2, 3)
     estimator = estimator_of(values, 6)

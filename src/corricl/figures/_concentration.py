@@ -52,9 +52,9 @@ class Concentration(Figure):
             ("published approximation, weak", "", "1"),
             ("published approximation, strong", "", "2"),
         ):
-            panels[0, 0].plot([], [], ls=style or "none", marker=marker, color="k", label=label)
-        panels[0, 0].legend(fontsize=8)
+            panels[1, 1].plot([], [], ls=style or "none", marker=marker, color="k", label=label)
         panels[0, 1].legend(fontsize=8)
+        panels[1, 1].legend(fontsize=8, handles=panels[1, 1].lines[-6:], loc="lower right")
 
     def _curves(self, axes: Any, rows: list[Row], x: str, color: str, d: int) -> None:
         for method, style in LINES.items():
