@@ -17,6 +17,16 @@ settings.load_profile("corricl")
 
 
 @pytest.fixture
+def own_registries(monkeypatch):
+    """Kernels and attentions of the examples stay in them."""
+    from corricl.attention import Attention
+    from corricl.kernels import Kernel
+
+    for kind in (Kernel, Attention):
+        monkeypatch.setattr(kind, "registry", dict(kind.registry))
+
+
+@pytest.fixture
 def run(capsys):
     """Run a command; returns (exit code, stdout, stderr)."""
 

@@ -58,11 +58,16 @@ def random_joint(size, rank=None, seed=0):
     return values
 
 
+def symmetric_root(matrix, zero=1e-12):
+    """The one root of a covariance that does not depend on how a machine signs or rotates eigenvectors."""
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors * np.sqrt(np.where(values > zero * values[-1], values, 0)) @ vectors.T
+
+
 def vector_query(kernel, length, seed=0):
     """Query correlations that no kernel of the list has, with the joint matrix positive semidefinite."""
-    values, vectors = np.linalg.eigh(kernel.matrix(length))
-    values = np.where(values > 1e-10 * values[-1], values, 0)
-    direction = vectors @ (np.sqrt(values) * np.random.default_rng(seed).standard_normal(length))
+    root = symmetric_root(kernel.matrix(length), zero=1e-10)
+    direction = root @ np.random.default_rng(seed).standard_normal(length)
     weights = np.linalg.pinv(kernel.matrix(length), rcond=1e-10) @ direction
     return 0.9 * direction / np.sqrt(direction @ weights)
 
@@ -102,10 +107,8 @@ def draw_contexts(prompt, n, seed, task=None):
     rng = np.random.default_rng(seed)
     k = np.asarray(prompt.query_vector)
     joint = np.block([[prompt.kernel.matrix(prompt.length), k[:, None]], [k[None, :], np.ones((1, 1))]])
-    values, vectors = np.linalg.eigh(joint)
-    factor = vectors * np.sqrt(np.maximum(values, 0))
     white = rng.standard_normal((n, prompt.length + 1, prompt.d))
-    tokens = np.einsum("ab,nbi->nai", factor, white, optimize=True) / np.sqrt(prompt.d)
+    tokens = np.einsum("ab,nbi->nai", symmetric_root(joint), white, optimize=True) / np.sqrt(prompt.d)
     w = rng.standard_normal((n, prompt.d)) if task is None else np.broadcast_to(task, (n, prompt.d))
     labels = np.einsum("nai,ni->na", tokens, w)
     labels = labels + np.sqrt(prompt.noise) * rng.standard_normal((n, prompt.length + 1))

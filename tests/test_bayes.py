@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import symmetric_root
 
 from corricl.errors import InputError
 from corricl.prompt import Prompt
@@ -22,12 +23,10 @@ ZOO = [
 def direct(prompt, penalty, n=500, seed=0):
     """Mean and standard error of the error of ridge regression over contexts; the rest averaged by hand."""
     d, noise = prompt.d, prompt.noise
-    values, vectors = np.linalg.eigh(prompt.kernel.matrix(prompt.length))
-    values = np.where(values > 1e-12 * values[-1], values, 0)
     seen = np.linalg.pinv(prompt.kernel.matrix(prompt.length), rcond=1e-12) @ prompt.query_vector
     unexplained = max(0.0, 1 - seen @ prompt.query_vector)
     z = np.random.default_rng(seed).standard_normal((n, prompt.length, d))
-    x = np.einsum("ab,nbd->nad", vectors * np.sqrt(values), z, optimize=True) / math.sqrt(d)
+    x = np.einsum("ab,nbd->nad", symmetric_root(prompt.kernel.matrix(prompt.length)), z, optimize=True) / math.sqrt(d)
     out = []
     for context in x:
         inverse = np.linalg.inv(context.T @ context + penalty * np.eye(d))

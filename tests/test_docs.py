@@ -24,11 +24,8 @@ def pages():
 
 
 @pytest.mark.parametrize("page", pages())
-def test_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
-    from corricl.kernels import Kernel
-
+def test_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch, own_registries):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Kernel, "registry", dict(Kernel.registry))  # kernels of the examples stay in them
     module = types.ModuleType("corricl_example")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
     text = (ROOT / page).read_text()

@@ -9,16 +9,6 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
 
-@pytest.fixture
-def own_registries(monkeypatch):
-    """Kernels and attentions of the examples stay in them."""
-    from corricl.attention import Attention
-    from corricl.kernels import Kernel
-
-    for kind in (Kernel, Attention):
-        monkeypatch.setattr(kind, "registry", dict(kind.registry))
-
-
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_example_runs(script, tmp_path, monkeypatch, own_registries, capsys):
     import matplotlib.pyplot as plt

@@ -15,6 +15,7 @@ ROOT = PACKAGE.parent.parent
 
 RANK = {
     "errors": 0,
+    "numerics": 0,
     "kernels": 1,
     "plugins": 1,
     "references": 1,

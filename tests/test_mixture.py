@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import symmetric_root
 
 from corricl.errors import ConvergenceError, InputError
 from corricl.prompt import Pretraining, Prompt, Risk
@@ -62,8 +63,7 @@ def simulate(pretraining, ridge, replicates, test, seed=1):
     rng = np.random.default_rng(seed)
     prompt, n, k = pretraining.prompt, pretraining.sequences, pretraining.tasks
     d, length = prompt.d, prompt.length
-    values, vectors = np.linalg.eigh(prompt.joint)
-    root = vectors * np.sqrt(np.clip(values, 0, None))
+    root = symmetric_root(prompt.joint)
     found = []
     for _ in range(replicates):
         tasks = rng.standard_normal((k or n, d))

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers import symmetric_root
 
 from corricl.prompt import Prompt
 from corricl.theory._grid import minimise_on_grid
@@ -78,10 +79,9 @@ def test_score_bias_by_exact_quadrature(d):
 @pytest.mark.parametrize(("kernel", "query"), ZOO)
 def test_risk_against_simulated_labels(kernel, query):
     prompt, n = Prompt(10, 18, kernel, query, 0.2), 30000
-    values, vectors = np.linalg.eigh(prompt.joint)
     rng = np.random.default_rng(5)
     z = rng.standard_normal((n, 19, 10))
-    x = np.einsum("ab,nbd->nad", vectors * np.sqrt(np.clip(values, 0, None)), z, optimize=True) / math.sqrt(10)
+    x = np.einsum("ab,nbd->nad", symmetric_root(prompt.joint), z, optimize=True) / math.sqrt(10)
     labels = np.einsum("nad,nd->na", x, rng.standard_normal((n, 10))) + math.sqrt(0.2) * rng.standard_normal((n, 19))
     scores = np.einsum("nad,nd->na", x[:, :-1], x[:, -1])
     plain, best = linear_population(prompt), positional(prompt)

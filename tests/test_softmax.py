@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import symmetric_root
 
 from corricl.errors import InputError
 from corricl.prompt import Prompt
@@ -26,11 +27,9 @@ ZOO = [
 
 
 def contexts(prompt, n, seed):
-    """Full contexts (n, length, d) and queries (n, d), by the joint kernel's eigenfactor."""
-    values, vectors = np.linalg.eigh(prompt.joint)
-    factor = vectors * np.sqrt(np.clip(values, 0, None))
+    """Full contexts (n, length, d) and queries (n, d), by the joint kernel's root."""
     z = np.random.default_rng(seed).standard_normal((n, prompt.length + 1, prompt.d))
-    tokens = np.einsum("ab,nbd->nad", factor, z, optimize=True) / math.sqrt(prompt.d)
+    tokens = np.einsum("ab,nbd->nad", symmetric_root(prompt.joint), z, optimize=True) / math.sqrt(prompt.d)
     return tokens[:, :-1], tokens[:, -1]
 
 
@@ -75,7 +74,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("xi", "query", "expected"), TABLE)
 def test_published_table(xi, query, expected):
-    risk = softmax(Prompt(32, 128, f"exp:{xi}", query, 0.01))
+    risk = softmax(Prompt(32, 128, f"exp:{xi}", query, 0.01), shifts=16)
     assert risk.icl == pytest.approx(expected, rel=0.01)
     assert risk.method == "softmax"
     assert risk.valid
@@ -173,7 +172,8 @@ def test_long_memory_tends_to_the_average_of_labels():
 
 
 def test_copied_query_without_noise_is_answered_exactly():
-    risk = softmax(Prompt(32, 127, "blocks:4", "continues", 0.0))
+    """Another token resembles the query more than its copies do with probability 31 P(t_128 > sqrt(128)) = 8e-20."""
+    risk = softmax(Prompt(128, 127, "blocks:4", "continues", 0.0))
     assert 0 <= risk.icl < 1e-6
 
 

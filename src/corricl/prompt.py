@@ -12,15 +12,13 @@ import numpy as np
 
 from .errors import InputError
 from .kernels import Kernel, Query, Statistics, parse, statistics
-
-ZERO = 1e-12
-"""Eigenvalues below this fraction of the largest are rounding errors and count as 0."""
+from .numerics import ZERO, eigen
 
 
 class Basis(NamedTuple):
     """Eigenvalues of K, shape (length,), and the query correlations in its eigenbasis, shape (length,).
 
-    Directions whose eigenvalue is a rounding error carry exact zeros in both.
+    Directions whose eigenvalue is a rounding error carry exact zeros in both. A correlation that is one is 0 too.
     """
 
     eigenvalues: np.ndarray
@@ -118,9 +116,9 @@ class Prompt:
     @cached_property
     def basis(self) -> Basis:
         """K in its eigenbasis, exact zeros where K is singular."""
-        values, vectors = np.linalg.eigh(self.kernel.matrix(self.length))
-        kept = values > ZERO * values[-1]
-        return Basis(np.where(kept, values, 0.0), np.where(kept, vectors.T @ self.query_vector, 0.0))
+        values, vectors = eigen(self.kernel.matrix(self.length))
+        query = vectors.T @ self.query_vector
+        return Basis(values, np.where(np.abs(query) > ZERO * np.linalg.norm(query), query, 0.0))
 
     def replace(self, **changes: Any) -> Prompt:
         """A copy with some fields changed.

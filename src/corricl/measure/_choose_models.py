@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..prompt import ZERO, Prompt, Risk
+from ..numerics import ZERO, difference
+from ..prompt import Prompt, Risk
 
 
 @dataclass(frozen=True)
@@ -165,10 +166,12 @@ class Ridge:
         held = prompt[_others(prompt, slot)]
         root = _inverse_root(pool.points[held], self.noise)
         seen, query = pool.products(held) @ root, pool.scores[held] @ root
-        left = pool.norms - np.einsum("ij,ij->i", seen, seen)  # x_j'Q x_j, what the prompt does not know of x_j
+        left = difference(
+            pool.norms, np.einsum("ij,ij->i", seen, seen)
+        )  # x_j'Q x_j, what the prompt does not know of x_j
         cross = pool.scores - seen @ query  # x_j'Q x_t
-        size = self.noise + np.maximum(left, 0.0)
-        new = size > ZERO * pool.norms.max()  # else a copy, free of noise, of what the prompt holds
+        size = self.noise + left
+        new = size > 0  # else a copy, free of noise, of what the prompt holds
         gain = np.where(new, cross * cross / np.where(new, size, 1.0), 0.0)
         return self.noise + pool.query @ pool.query - query @ query - gain
 

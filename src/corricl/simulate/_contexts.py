@@ -13,7 +13,8 @@ import numpy as np
 from jax import Array
 
 from ..errors import InputError
-from ..prompt import ZERO, Estimate, Pretraining, Prompt, whole
+from ..numerics import eigen
+from ..prompt import Estimate, Pretraining, Prompt, whole
 from ._precision import check_seed, in_float64, key_of
 from ._sampler import draw_tasks, normal
 
@@ -49,9 +50,9 @@ def batches(
 
 
 def token_factor(prompt: Prompt) -> np.ndarray:
-    """A factor F of the joint kernel, F F' = J, shape (length+1, length+1); exact for singular kernels too."""
-    values, vectors = np.linalg.eigh(prompt.joint)
-    return vectors * np.sqrt(np.where(values > ZERO * values[-1], values, 0.0))
+    """The symmetric root F of the joint kernel, F F = J, shape (length+1, length+1); exact for singular kernels too."""
+    values, vectors = eigen(prompt.joint)
+    return vectors * np.sqrt(values) @ vectors.T
 
 
 @in_float64

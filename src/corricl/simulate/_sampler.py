@@ -88,8 +88,7 @@ def _sample_block(key: Array, tasks: Array | None, law: Law, size: int, d: int) 
 
     # Across the task, (X'y, x_t) has covariance [[y.Ky, y.k], [y.k, 1]]/d in each direction.
     x = x / d**0.5
-    spread = jnp.sqrt(jnp.maximum(s.bulk - s.coupling**2, 0.0) / d)
-    xy = s.coupling[:, None] * x + spread[:, None] * across
+    xy = s.coupling[:, None] * x + jnp.sqrt(s.residual / d)[:, None] * across
     x, xy = _set_along(x, direction, s.query), _set_along(xy, direction, s.aligned)
 
     target = norm * s.query + jnp.sqrt(law.noise) * noise[:, 0]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..numerics import difference
 from ..prompt import Caution, Prompt, Risk, number
 
 
@@ -23,7 +24,7 @@ class _Spectrum(NamedTuple):
         values, query = prompt.basis
         kept = values > 0
         reach = np.square(query[kept] / values[kept])
-        return cls(prompt.d, values[kept], reach, max(0.0, 1.0 - float(reach @ values[kept])))
+        return cls(prompt.d, values[kept], reach, float(difference(1.0, reach @ values[kept])))
 
 
 SMALLEST_PENALTY = 1e-12

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import ConvergenceError
+from ..numerics import difference
 from ._mixture_points import Sequences, Spectrum
 
 _STEPS = 200
@@ -53,7 +54,8 @@ def features(seq: Sequences, d: int) -> np.ndarray:
     power = s * (m * m * w2 + (p * p * s + 2 * p * (m * f + o)) / d + rest)  # |x_t|^2 |h|^2/d
     eta = ((m * f + p * s + o) ** 2 - power) * d / ((d - 1) * (d + 2))
     mu = s * m * m * w2 - nu / d
-    return np.array([mu, np.maximum(power - mu - eta * (1 + 2 / d), nu / 2), eta, s * u * u, s * u * m * np.sqrt(w2)])
+    nu = np.maximum(difference(power, mu + eta * (1 + 2 / d)), nu / 2)
+    return np.array([mu, nu, eta, s * u * u, s * u * m * np.sqrt(w2)])
 
 
 def _across(seq: Sequences, d: int) -> np.ndarray:
@@ -70,11 +72,12 @@ def _pair_traces(x: np.ndarray, ridge: float, spectrum: Spectrum, d: int) -> tup
     """
     R, weight, share = spectrum
     a, c, e = (x[:, j, None] for j in range(3))
-    A = ridge + c + e + a * R  # (shifts, r)
-    e = e[..., None]
-    Ai, Aj, Ri, Rj = A[:, :, None], A[:, None, :], R[:, None], R[None, :]
-    determinant = Ai * Aj - e * e
-    D, F, T = Ai / determinant, -e / determinant, Aj / determinant  # P = [[D, F], [F, T]]
+    B = ridge + c + a * R  # A - e, (shifts, r)
+    A, e = B + e, e[..., None]
+    Ai, Ri, Rj = A[:, :, None], R[:, None], R[None, :]
+    determinant = B[:, :, None] * B[:, None, :] + e * (B[:, :, None] + B[:, None, :])  # A_i A_j - e^2
+    D, F = Ai / determinant, -e / determinant  # P = [[D, F], [F, T]]
+    row, column = B[:, :, None] / determinant, B[:, None, :] / determinant  # D + F and F + T, where large parts cancel
     pair, felt = weight[:, None] * weight - np.diag(weight) / d, weight[:, None] * share
     own = 1 / (A + e[..., 0])  # (shifts, r): an entry on the diagonal is its own transpose
     scale = np.stack([R, np.ones_like(R), np.full_like(R, 2.0)])  # of the three operators there
@@ -82,14 +85,17 @@ def _pair_traces(x: np.ndarray, ridge: float, spectrum: Spectrum, d: int) -> tup
     def mean(over: np.ndarray, q: np.ndarray) -> np.ndarray:
         return np.einsum("ij,sij->s", over, q)
 
-    P = np.stack([mean(pair, q) for q in (Rj * D, D, D + F)], axis=1) + own @ (scale * weight).T / d
+    P = np.stack([mean(pair, q) for q in (Rj * D, D, row)], axis=1) + own @ (scale * weight).T / d
     C = np.einsum("sr,kr,lr->skl", own**2, scale, scale * weight) / d
     slope = np.empty((len(x), 3))
-    for row, (left, right, off) in enumerate(((Rj, Ri, 0.0), (1.0, 1.0, 0.0), (1.0, 1.0, 1.0))):
-        first = D * D * left + 2 * D * F * off + F * F * right  # (P X P)_11 with X = [[left, off], [off, right]]
-        mixed = D * F * left + (D * T + F * F) * off + F * T * right  # (P X P)_12
-        C[:, row] += np.stack([mean(pair, q) for q in (Rj * first, first, first + mixed)], axis=1)
-        slope[:, row] = mean(felt, first)
+    products = (  # (P X P)_11 and (P X P)_11 + (P X P)_12 for X = diag(R_j, R_i), I, 11'
+        (D * D * Rj + F * F * Ri, D * Rj * row + F * Ri * column),
+        (D * D + F * F, D * row + F * column),
+        (row * row, row * (row + column)),
+    )
+    for k, (first, summed) in enumerate(products):
+        C[:, k] += np.stack([mean(pair, q) for q in (Rj * first, first, summed)], axis=1)
+        slope[:, k] = mean(felt, first)
     return P, C, mean(felt, D), slope, np.einsum("i,sij->sj", weight, D)
 
 

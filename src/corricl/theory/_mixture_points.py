@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..numerics import difference
 from ..prompt import Basis, Prompt
 from ._scalars import scalars
 
@@ -98,8 +99,7 @@ def grouped(basis: Basis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     and sum of squares. What this loses of the number of labels returns at eigenvalue 0. The means of
     y.y, y.Ky and t.y, and the law of y.k up to the spread within groups, are kept.
     """
-    order = np.argsort(basis.eigenvalues)[::-1]
-    values, query = basis.eigenvalues[order], basis.query[order]
+    values, query = basis.eigenvalues[::-1], basis.query[::-1]
     columns = [(value, k, 0.0) for value, k in zip(values[:_LEADING], query[:_LEADING], strict=True)]
     groups = min(_GROUPS, (len(values) - _LEADING) // 2)
     edges = np.round(np.geomspace(_LEADING, len(values), groups + 1)).astype(int) if groups > 0 else np.arange(0)
@@ -108,11 +108,11 @@ def grouped(basis: Basis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     labels = 0.0
     for start, stop in pairwise(edges):
         size, group, k = stop - start, values[start:stop], query[start:stop]
-        total, square, power = float(group.sum()), float(group @ group), float(k @ k)
+        total, square, power = group.sum(), group @ group, float(k @ k)
         if power > 0:
             felt = float(group @ (k * k)) / power
             columns.append((felt, math.sqrt(power), 0.0))
-            size, total, square = size - 1, total - felt, square - felt * felt
+            size, total, square = size - 1, difference(total, felt), difference(square, felt * felt)
         if size > 0 and total > 0 and square > 0:
             freedom = min(total * total / square, float(size))
             columns.append((total / freedom, 0.0, freedom))
@@ -150,7 +150,7 @@ def _sequences(prompt: Prompt) -> Sequences:
     drawn = scalars(z, np.stack([for_aligned, for_query], 1), norm, eigenvalues, query, prompt.noise, d)
     f = norm * drawn.query
     across = exact_chi_square(for_across, d - 1) / d  # the part of |x_t|^2 orthogonal to the task
-    variance = np.clip(d / length**2 * (drawn.bulk - drawn.coupling**2), 0.0, None)
+    variance = d / length**2 * drawn.residual
     p = d / length * drawn.coupling
     rest = exact_chi_square(for_rest, d - 2) / d
     found = Sequences(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics import ZERO
 from ..prompt import Prompt, Risk
 from ._grid import minimise_on_grid
 
@@ -119,7 +120,7 @@ def _solve(power: np.ndarray, signal: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(power)
-    kept = values > 1e-12 * values[-1]
+    kept = values > ZERO * values[-1]
     return vectors[:, kept] @ ((vectors[:, kept].T @ signal) / values[kept])
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..numerics import difference
+
 Array = Any  # numpy.ndarray or jax.Array
 
 
@@ -18,8 +20,8 @@ class Scalars(NamedTuple):
     """
 
     label_power: Array  # y.y
-    bulk: Array  # y.Ky
     coupling: Array  # y.k
+    residual: Array  # y.Ky - (y.k)^2
     aligned: Array  # t.y
     query: Array  # x_t.w'
 
@@ -28,8 +30,7 @@ def scalars(z: Array, pair: Array, norm: Array, eigenvalues: Array, query: Array
     """Draw the scalars of n sequences.
 
     In the eigenbasis of K the labels are independent, y_i ~ N(0, |w|^2 L_i/d + noise), and given
-    them (t.y, x_t.w') is Gaussian. Where a label has no variance nothing is known from it (0/0 = 0);
-    conditional variances are clamped at 0, which rounding can miss by 1e-16.
+    them (t.y, x_t.w') is Gaussian. Where a label has no variance nothing is known from it (0/0 = 0).
 
     Args:
         z: standard normals, shape (n, length).
@@ -41,25 +42,28 @@ def scalars(z: Array, pair: Array, norm: Array, eigenvalues: Array, query: Array
     """
     xp = z.__array_namespace__()
     power = norm * norm
-    variance = power[:, None] * (eigenvalues[None, :] / d) + noise  # (n, length)
-    deviation = xp.sqrt(variance)
-    informative = variance > 0
-    inverse = xp.where(informative, 1 / xp.where(informative, deviation, 1.0), 0.0)
-    square = z * z
-    total, first, second = square.sum(1), square @ eigenvalues, square @ (eigenvalues * eigenvalues)
-    seen = (z * inverse) @ query
-    coupling = (z * deviation) @ query
+    root = xp.sqrt(eigenvalues)
+    reach = (query / xp.where(root > 0, root, 1.0))[None, :]  # of the query to each direction made white, (1, length)
+    explained = (reach * reach).sum()
+    unexplained = difference(1.0, explained)
 
-    aligned_deviation = xp.sqrt(noise * first / d)
-    covariance = noise * seen / d
-    resolved = aligned_deviation > 0
-    slope = xp.where(resolved, covariance / xp.where(resolved, aligned_deviation, 1.0), 0.0)
-    query_variance = 1 / d - power / d**2 * ((inverse * inverse) @ (query * query)) - slope * slope
-    rest = xp.sqrt(xp.clip(query_variance, 0.0, None))
+    variance = power[:, None] * (eigenvalues[None, :] / d) + noise  # of the labels, (n, length)
+    deviation = xp.sqrt(variance)
+    inverse = xp.where(variance > 0, 1 / xp.where(variance > 0, deviation, 1.0), 0.0)
+    white, felt = z * root[None, :], reach * inverse  # (n, length)
+    labels = white * deviation
+    first, seen, coupling = (white * white).sum(1), (white * felt).sum(1), (reach * labels).sum(1)
+    slope = seen / xp.where(first > 0, first, 1.0)
+    share = coupling / xp.where(explained > 0, explained, 1.0)
+
+    # Conditional variances as sums of squares: as differences, which may be 0, their roots would be rounding errors.
+    free = ((felt - slope[:, None] * white) ** 2).sum(1)
+    apart = ((labels - share[:, None] * reach) ** 2).sum(1)
+    fluctuation = xp.sqrt(noise * first / d) * pair[:, 0]  # of t.y
     return Scalars(
-        label_power=power / d * first + noise * total,
-        bulk=power / d * second + noise * first,
+        label_power=power / d * first + noise * (z * z).sum(1),
         coupling=coupling,
-        aligned=norm / d * first + aligned_deviation * pair[:, 0],
-        query=norm / d * seen + slope * pair[:, 0] + rest * pair[:, 1],
+        residual=apart + unexplained * share * coupling,
+        aligned=norm / d * first + fluctuation,
+        query=(norm / d) * seen + slope * fluctuation + xp.sqrt((unexplained + noise * free) / d) * pair[:, 1],
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..numerics import ZERO, difference, eigen
 from ..prompt import Caution, Prompt, Risk
 from ._grid import golden_section, parabola
 from ._lattice import POINTS, radius_and_normals
@@ -40,18 +41,16 @@ class _Law:
     @classmethod
     def of(cls, prompt: Prompt, shifts: int) -> _Law:
         k = prompt.query_vector
-        residual = prompt.kernel.matrix(prompt.length) - np.outer(k, k)
-        variance = np.clip(np.diagonal(residual), 0.0, None)
+        kernel = prompt.kernel.matrix(prompt.length)
+        residual = kernel - np.outer(k, k)
+        variance = difference(np.diagonal(kernel), k * k)
         radius, normals = radius_and_normals(prompt.d, prompt.length, shifts)
         diagonal = not (residual - np.diag(np.diagonal(residual))).any()
         if diagonal:
             rest = normals * np.sqrt(variance)
         else:
-            values, vectors = np.linalg.eigh(residual)
-            factor = (vectors * np.sqrt(np.clip(values, 0.0, None)))[
-                :, ::-1
-            ]  # largest variance on the best coordinates
-            rest = normals @ factor.T
+            values, vectors = eigen(residual, size=float(k @ k))
+            rest = normals @ (vectors * np.sqrt(values))[:, ::-1].T  # largest variance on the best coordinates
         rest *= np.sqrt(radius / prompt.d)[:, None]
         rest += k * radius[:, None]
         kinds, counts = np.unique(np.stack([k, variance]), axis=1, return_counts=True)
@@ -132,8 +131,10 @@ def _best_beta(law: _Law, value: float | None) -> float:
         return _pair_risk(law.rough(beta), value, noise)
 
     risks = np.array([rough(beta) for beta in grid])
-    ties = np.flatnonzero(risks <= risks.min() + 1e-12)  # where beta does not matter, take the least
-    i = int(ties[np.argmin(np.abs(np.array(grid)[ties]))])
+    tied = risks <= risks.min() + ZERO * (1 + noise)
+    i = min(np.flatnonzero(tied), key=lambda j: abs(grid[j]))
+    if tied[max(i - 1, 0) : i + 2].sum() > 1:  # from here on beta does not matter: the least
+        return grid[i]
     start = golden_section(rough, grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)], steps=5)
 
     def exact(beta: float) -> float:
@@ -175,8 +176,8 @@ def softmax(
 
     See docs/theory/softmax.md.
 
-    >>> round(softmax(Prompt(32, 128, "exp:10", "continues", 0.01)).icl, 2)
-    0.21
+    >>> round(softmax(Prompt(32, 128, "exp:20", "continues", 0.01)).icl, 2)
+    0.14
     """
     test = prompt if test is None else test
     _require(prompt, test, beta, value, shifts)
