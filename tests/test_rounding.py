@@ -12,6 +12,8 @@ from helpers import name, random_joint
 from test_sampler import draw
 
 from corricl import theory
+from corricl.attention import Architecture, Training
+from corricl.attention._trained import identity_of
 from corricl.kernels import Kernel, Query, Tabulated
 from corricl.numerics import difference, eigen
 from corricl.prompt import Pretraining, Prompt
@@ -119,6 +121,16 @@ def test_nothing_drawn_moves(prompt):
 def test_no_risk_moves(prompt):
     moved = movements(risks, prompt)
     assert moved == {key: pytest.approx(0, abs=LARGEST) for key in moved}
+
+
+def test_a_training_run_is_known_again_on_another_machine():
+    found = []
+    for number in range(MACHINES + 1):
+        with pytest.MonkeyPatch.context() as patch:
+            Machine(patch, number)
+            subject = Pretraining(Prompt(8, 40, "exp:3", "continues", 0.1), 64, 4)
+            found.append(identity_of(Architecture("linear"), subject, Training()))
+    assert all(other == found[0] for other in found)
 
 
 def test_where_eigenvalues_run_down_to_rounding_a_drawn_number_moves_by_the_root_of_it():

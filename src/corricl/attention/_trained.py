@@ -144,5 +144,6 @@ def identity_of(architecture: Architecture, subject: Pretraining, config: Traini
     prompt = subject.prompt
     law = {"d": prompt.d, "length": prompt.length, "kernel": prompt.kernel.spec, "query": prompt.query.spec}
     sizes = {"noise": prompt.noise, "sequences": subject.sequences, "tasks": subject.tasks}
-    joint = hashlib.sha256(np.ascontiguousarray(prompt.joint).tobytes()).hexdigest()[:16]  # files may have changed
+    entries = np.round(prompt.joint, 9) + 0.0  # a file may have changed; another processor rounds exp differently
+    joint = hashlib.sha256(np.ascontiguousarray(entries).tobytes()).hexdigest()[:16]
     return {**asdict(architecture), **law, **sizes, "joint": joint, **asdict(config)}

@@ -166,9 +166,7 @@ class Ridge:
         held = prompt[_others(prompt, slot)]
         root = _inverse_root(pool.points[held], self.noise)
         seen, query = pool.products(held) @ root, pool.scores[held] @ root
-        left = difference(
-            pool.norms, np.einsum("ij,ij->i", seen, seen)
-        )  # x_j'Q x_j, what the prompt does not know of x_j
+        left = difference(pool.norms, np.square(seen).sum(1))  # x_j'Q x_j, what the prompt does not know of x_j
         cross = pool.scores - seen @ query  # x_j'Q x_t
         size = self.noise + left
         new = size > 0  # else a copy, free of noise, of what the prompt holds
