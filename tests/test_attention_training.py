@@ -28,6 +28,7 @@ from corricl.attention import (
 )
 from corricl.attention import _checkpoint as checkpoint
 from corricl.attention._data import Streams, law_of, precision
+from corricl.attention._positions import Sizes, Weighted
 from corricl.attention._steps import advance, optimizer, scheduled
 from corricl.attention._trained import drawn, pretraining_set, tasks_of
 from corricl.attention._training import CHECKPOINT, subject_of
@@ -120,6 +121,17 @@ def test_the_optimizer_is_clipped_adamw_that_spares_vectors():
     for name in params:
         np.testing.assert_allclose(a[name], b[name], rtol=1e-6)
     assert float(a["matrix"][0, 0]) > float(a["vector"][0]) + 0.2
+
+
+def test_position_weights_do_not_decay():
+    sizes = Sizes(width=3, heads=2, length=4, tied=False, positions="weighted", dtype=np.dtype("float32"))
+    params = {"positions": Weighted(sizes), "matrix": jnp.ones((2, 2))}
+    still = jax.tree.map(jnp.zeros_like, params)
+    ours = optimizer(Training(weight_decay=0.3))
+    with jax.numpy_dtype_promotion("standard"):
+        moved, _ = jax.jit(lambda: ours.update(still, ours.init(params), params))()
+    np.testing.assert_array_equal(moved["positions"].weight, 0)
+    np.testing.assert_allclose(moved["matrix"], 0.3)
 
 
 def test_the_curve_and_the_selection(calm):

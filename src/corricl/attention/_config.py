@@ -32,7 +32,7 @@ class Training:
         rate: learning rate of AdamW after the warm-up, or "find" for a range test before the run (`find_rate`).
         schedule: of the rate after the warm-up: cosine (down to 0) or constant.
         warmup: fraction of the steps over which the rate grows from 0, in [0, 1].
-        weight_decay: AdamW's, on matrices; biases, gains and other vectors do not decay.
+        weight_decay: AdamW's, on matrices; biases, gains and position weights do not decay.
         clip: largest norm of a gradient; None does not clip.
         ema: decay in [0, 1) of a moving average of the parameters, which is then what is validated and kept;
             None for none.

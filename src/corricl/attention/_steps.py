@@ -18,6 +18,7 @@ from jax import Array
 
 from ._config import Training
 from ._data import CHUNK, Law, Sequences, draw
+from ._positions import Positions
 
 
 class Program(NamedTuple):
@@ -47,10 +48,18 @@ class Source(NamedTuple):
 
 
 def optimizer(config: Training) -> optax.GradientTransformation:
-    """AdamW without its rate, which differs between members and steps; only matrices decay."""
+    """AdamW without its rate, which differs between members and steps; only matrices decay, no weights of positions."""
     clip = optax.identity() if config.clip is None else optax.clip_by_global_norm(config.clip)
-    decay = optax.add_decayed_weights(config.weight_decay, lambda params: jax.tree.map(lambda p: p.ndim > 1, params))
-    return optax.chain(clip, optax.scale_by_adam(), decay)
+    return optax.chain(clip, optax.scale_by_adam(), optax.add_decayed_weights(config.weight_decay, _decays))
+
+
+def _decays(params: Any) -> Any:
+    """True for each parameter that decays."""
+
+    def decide(node: Any) -> Any:
+        return jax.tree.map(lambda _: False, node) if isinstance(node, Positions) else node.ndim > 1
+
+    return jax.tree.map(decide, params, is_leaf=lambda node: isinstance(node, Positions))
 
 
 def scheduled(step: Array, config: Training) -> Array:
