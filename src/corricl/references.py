@@ -9,8 +9,9 @@ from typing import Any
 
 from .errors import InputError
 
-ALWAYS: tuple[str, ...] = ("corricl", "lu2025", "zhang2024")
-"""The software, the theory of linear attention that it starts from, and the form of linear attention."""
+ALWAYS: tuple[str, ...] = ("corricl", "lu2025", "hild2026", "zhang2024")
+"""The software, the theory of linear attention that it starts from, its first extension to correlated prompts, and the
+form of linear attention."""
 
 METHODS: dict[str, tuple[str, ...]] = {
     "auto": (),
