@@ -245,6 +245,14 @@ def test_a_good_file_is_measured_and_its_kernel_used_and_a_bad_one_is_refused(vi
     assert value(page, "data.k2") == pytest.approx(found.k2.estimate, rel=1e-9)
     kernel = page.locator("[data-name='data.kernel']").inner_text()
     assert kernel == found.kernel
+    inside = page.frame_locator("iframe[title='Report of the measurement']")
+    assert f"{found.k2.estimate:.4g}" in inside.locator("tr", has_text="k2").first.inner_text()
+    assert inside.locator("img").evaluate("image => image.complete && image.naturalWidth") > 1000
+    page.get_by_text("Save the whole report").scroll_into_view_if_needed()
+    page.screenshot(path=STATIC / "explore-data.png")
+    with page.expect_download() as saved:
+        page.get_by_text("Save the whole report").click()
+    assert "<h1>40 sequences" in saved.value.path().read_text()
     page.get_by_text("Use its kernel in all views").click()
     page.wait_for_url(lambda url: replace(SMALL, kernel=kernel).kernel in unquote(url))
     expect(page.locator("textarea").first).to_have_value(re.compile(re.escape(f"--kernel '{kernel}'") + "|" + kernel))

@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 import types
+from base64 import b64decode
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -342,10 +344,15 @@ def test_a_dropped_file_is_measured_as_the_library_does_and_not_kept(tmp_path, m
     text = "\n".join(",".join(map(repr, row)) for row in series().tolist())
     expected = measure.measure(series(), length=12)
     for content in (text, text.encode()):  # the browser decides what is text
-        (found,) = _data.measured("mine.csv", content, 12)
+        (found, short), (same, full) = _data.measured("mine.csv", content, 12, 0.5)
+        assert found is same
         assert found.k2 == expected.k2
         assert found.kernel == expected.kernel
+        assert full.startswith(short.removesuffix("<p>predicting …</p>"))
     assert list(tmp_path.iterdir()) == []
+    written = measure.page(found, measure.predict(found, noise=0.5))
+    assert unescape(full.partition("srcdoc='")[2].partition("'></iframe>")[0]) == written
+    assert b64decode(full.partition("base64,")[2].partition("'")[0]).decode() == written
     told = _data.report("<b>mine</b>.csv", found)
     assert f"data-value='{expected.k2.estimate!r}'" in told
     assert "&lt;b&gt;mine" in told

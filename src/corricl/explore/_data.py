@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path, PurePath
@@ -41,8 +42,12 @@ class Dropper(pn.widgets.FileDropper):
         super()._process_event(event)
 
 
-def measured(name: str, content: bytes | str | None, length: int) -> Iterator[Measurement]:
-    """Measure the content of a file at a context length; one item.
+def measured(
+    name: str, content: bytes | str | None, length: int, noise: float = 0.01
+) -> Iterator[tuple[Measurement, str]]:
+    """Measure the content of a file at a context length: what is found, and it in HTML, first in short, then in full.
+
+    The full report is that of `corricl measure --out`, in a frame that runs no scripts.
 
     Raises:
         InputError: a file that is too large or cannot be measured; the message names it as the visitor does.
@@ -58,10 +63,18 @@ def measured(name: str, content: bytes | str | None, length: int) -> Iterator[Me
         path = Path(folder) / f"upload{kind}"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         try:
-            found = measure.measure(path, length=length)
+            found = measure.measure(path, length=length, noise=noise)
         except CorriclError as error:
             raise type(error)(str(error).replace(str(path), name)) from None
-    yield found
+    short = report(name, found)
+    yield found, short + "<p>predicting …</p>"
+    page = measure.page(found, measure.predict(found))
+    saved = b64encode(page.encode()).decode()
+    yield (
+        found,
+        f"{short}<p><a download='measurement.html' href='data:text/html;base64,{saved}'>Save the whole report</a></p>"
+        f"<iframe title='Report of the measurement' sandbox srcdoc='{escape(page)}'></iframe>",
+    )
 
 
 def report(name: str, found: Measurement) -> str:

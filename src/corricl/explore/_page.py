@@ -120,9 +120,9 @@ class Page:
     def _your_data(self) -> list[pn.viewable.Viewable]:
         note = (
             "Drop a .npy, .npz, .csv or .parquet file of sequences: (sequences, tokens, channels), (tokens, channels) "
-            "or (tokens). It is measured at the context length ℓ above, on this machine, and not kept."
+            "or (tokens). It is measured at the context length ℓ and noise ρ above, on this machine, and not kept."
         )
-        return [_heading("Your data", note), self._drop, self._report, self._use]
+        return [_heading("Your data", note), self._drop, self._use, self._report]
 
     def _in_code(self) -> list[pn.viewable.Viewable]:
         def copier(name: str, source: pn.widgets.TextAreaInput) -> pn.widgets.Button:
@@ -260,18 +260,17 @@ class Page:
             return
         name, content = list(self._drop.value.items())[-1]
 
-        def show(found: list[Measurement]) -> None:
-            self._measured = found[-1]
-            self._report.object = _data.report(name, found[-1])
+        def show(found: list[tuple[Measurement, str]]) -> None:
+            self._measured, self._report.object = found[-1]
             self._use.visible = True
-            self._kernel.measured(found[-1].autocorrelation)
+            self._kernel.measured(self._measured.autocorrelation)
 
         def end(failure: Exception | None) -> None:
             if failure is not None:
                 self._report.object = _words.problem(str(failure))
 
         self._report.object = "<p>measuring …</p>"
-        self._measuring.start(_data.measured(name, content, self.state.length), show, end)
+        self._measuring.start(_data.measured(name, content, self.state.length, self.state.noise), show, end)
 
     def _take_kernel(self, event: Any) -> None:
         assert self._measured is not None

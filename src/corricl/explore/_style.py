@@ -35,6 +35,7 @@ td, th { text-align: right; padding: .18rem .8rem .18rem 0; font-weight: 400; }
 th { color: #666; }
 th:first-child, td:first-child { text-align: left; }
 td b { font-weight: 600; }
+iframe { width: 100%; height: 46rem; border: 1px solid #ddd; box-sizing: border-box; }
 .tables { display: flex; flex-wrap: wrap; column-gap: 2.5rem; row-gap: .6rem; }
 .warn { border-left: 3px solid #E69F00; padding: .15rem .6rem; margin: .4rem 0; background: #fdf8ee; max-width: 46rem; }
 .bad { border-left: 3px solid #D55E00; padding: .3rem .6rem; margin: .4rem 0; background: #fdf2ec; max-width: 46rem; }
