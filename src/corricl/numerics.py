@@ -23,14 +23,15 @@ def difference(whole: Any, part: Any) -> Any:
     above `ZERO` times `whole` is 0. No true variance changes by more than that; NaN stays NaN.
 
     Args:
-        whole: >= 0, an array of any library, any shape.
+        whole: >= 0, a number or an array of any library, any shape.
         part: what is subtracted, >= 0, broadcast against `whole`.
 
     >>> difference(np.array([1.0, 1.0, 1.0]), np.array([0.5, 1 - 1e-15, 1 + 1e-15])).tolist()
     [0.5, 0.0, 0.0]
     """
     left = whole - part
-    return left.__array_namespace__().where(left <= ZERO * whole, 0.0, left)
+    library = getattr(left, "__array_namespace__", lambda: np)()  # a number has none
+    return library.where(left <= ZERO * whole, 0.0, left)
 
 
 class Eigen(NamedTuple):
