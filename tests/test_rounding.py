@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import name, random_joint
+from helpers import name, random_joint, symmetric_root
 from test_sampler import draw
 
 from corricl import theory
 from corricl.attention import Architecture, Training
 from corricl.attention._trained import identity_of
 from corricl.kernels import Kernel, Query, Tabulated
+from corricl.measure._choose_models import Candidates, Ridge
 from corricl.numerics import difference, eigen
 from corricl.prompt import Pretraining, Prompt
 from corricl.simulate import batches, replicate
@@ -123,6 +124,46 @@ def test_no_risk_moves(prompt):
     assert moved == {key: pytest.approx(0, abs=LARGEST) for key in moved}
 
 
+def cancelling(query):
+    """Tokens that cancel, with a query along their one direction; a uniform average of labels is 0."""
+    values, vectors = np.linalg.eigh(Prompt(2, 8, "ar1:-1").kernel.matrix(8))
+    k = (vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T)[:, 0] if query == "rounded" else (-1) ** np.arange(8)
+    return Prompt(2, 8, "ar1:-1", k if query == "rounded" else k / 8**0.5, 0.0)
+
+
+@pytest.mark.parametrize("query", ["rounded", "exact"])
+def test_a_softmax_that_reads_nothing_but_rounding_answers_zero(query):
+    prompt = cancelling(query)
+    moved = movements(lambda p: {"icl": theory.softmax(p, beta=0.0).icl}, prompt)
+    assert moved["icl"] < LARGEST
+    assert theory.softmax(prompt, beta=0.0).icl == pytest.approx(1, abs=1e-12)
+    assert theory.softmax(prompt).details["b"] == pytest.approx(1.2, abs=0.1)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-40, 1e-30, 1e-3])
+def test_copies_in_a_pool_gain_nothing_that_is_rounding(noise):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        points = np.tile(rng.standard_normal((30, 8)) / 8**0.5, (2, 1))
+        query, held = rng.standard_normal(8) / 8**0.5, np.array([0, 1, 2, -1])
+        trial = Ridge(np.ones(4), noise).trial(Candidates.of(points, query), held, 3)
+        best = []
+        for candidate in (*points[:3], *points[30:33]):
+            x = np.stack([*points[:3], candidate])
+            gram = x @ x.T + noise * np.eye(4)
+            best.append(noise + query @ query - (x @ query) @ np.linalg.pinv(gram, rcond=1e-12) @ (x @ query))
+        np.testing.assert_allclose(trial[[0, 1, 2, 30, 31, 32]], best, rtol=1e-10)
+
+
+def test_a_joint_matrix_indefinite_by_rounding_gives_the_law_of_a_true_one():
+    """500 pairs of near copies, and a query that tells the two of a pair apart by more than they differ."""
+    kernel = np.eye(1000) + np.kron(np.eye(500), (1 - 3e-12) * np.array([[0.0, 1.0], [1.0, 0.0]]))
+    query = np.r_[0.5 + 5e-6, 0.5, np.zeros(998)]
+    x, _, y = draw(Prompt(8, 1000, Tabulated(kernel), query, 0.1), 4096, seed=1, tasks=np.eye(8)[:1])
+    assert 8 * np.mean(x[:, 0] ** 2) == pytest.approx(1, abs=5 * (2 / 4096) ** 0.5)
+    assert np.mean(y**2) == pytest.approx(1 / 8 + 0.1, abs=5 * (1 / 8 + 0.1) * (2 / 4096) ** 0.5)
+
+
 def test_a_training_run_is_known_again_on_another_machine():
     found = []
     for number in range(MACHINES + 1):
@@ -138,6 +179,18 @@ def test_where_eigenvalues_run_down_to_rounding_a_drawn_number_moves_by_the_root
     prompt = Prompt(8, 40, "sqexp:3", "continues", 0.0)
     assert max(movements(sampled, prompt).values()) < LARGEST**0.5
     assert max(movements(risks, prompt).values()) < 1e-8
+
+
+def test_where_eigenvalues_nearly_coincide_eigenvectors_are_known_to_rounding_over_their_distance():
+    """A query of any shape feels each of them: exp:0.1 at distances of 1e-5 lets drawn numbers move by 1e-16/1e-5."""
+    law = Prompt(8, 13, "exp:0.1")
+    shape = np.cos(1.3 * np.arange(13) + 0.2)
+    query = symmetric_root(law.kernel.matrix(13)) @ (0.7 * shape / np.linalg.norm(shape))
+    values = np.linalg.eigvalsh(law.kernel.matrix(13))
+    assert (
+        max(movements(sampled, law.replace(query=Query.parse(query), noise=0.1)).values())
+        < 1e-14 / np.diff(values).min()
+    )
 
 
 @pytest.mark.parametrize("library", [np, jnp])

@@ -18,8 +18,8 @@ from .numerics import ZERO, eigen
 class Basis(NamedTuple):
     """Eigenvalues of K, shape (length,), and the query correlations in its eigenbasis, shape (length,).
 
-    Directions whose eigenvalue is a rounding error carry exact zeros in both, and so does a correlation that is
-    one.
+    Directions whose eigenvalue is a rounding error carry exact zeros in both. So does a correlation that is
+    itself rounding.
     """
 
     eigenvalues: np.ndarray

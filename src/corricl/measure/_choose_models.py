@@ -166,9 +166,10 @@ class Ridge:
         held = prompt[_others(prompt, slot)]
         root = _inverse_root(pool.points[held], self.noise)
         seen, query = pool.products(held) @ root, pool.scores[held] @ root
-        left = difference(pool.norms, np.square(seen).sum(1))  # x_j'Q x_j, what the prompt does not know of x_j
         cross = pool.scores - seen @ query  # x_j'Q x_t
-        size = self.noise + left
+        size = difference(
+            self.noise + pool.norms, np.square(seen).sum(1)
+        )  # noise and what is not known of x_j, x_j'Q x_j
         new = size > 0  # else a copy, free of noise, of what the prompt holds
         gain = np.where(new, cross * cross / np.where(new, size, 1.0), 0.0)
         return self.noise + pool.query @ pool.query - query @ query - gain

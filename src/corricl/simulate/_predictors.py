@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..errors import InputError
+from ..numerics import ZERO
 from ..prompt import Prompt
 from ..theory import risk
 
@@ -43,7 +44,7 @@ def context_ridge(penalty: float) -> Predictor:
         right = np.einsum("mai,ma->mi", x, y)
         if penalty > 0:
             return (np.linalg.solve(matrix, right[..., None])[..., 0] * query).sum(1)
-        return np.einsum("mij,mj,mi->m", np.linalg.pinv(matrix, rcond=1e-12, hermitian=True), right, query)
+        return np.einsum("mij,mj,mi->m", np.linalg.pinv(matrix, rcond=ZERO, hermitian=True), right, query)
 
     return predict
 

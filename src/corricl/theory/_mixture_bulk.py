@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import ConvergenceError
-from ..numerics import difference
+from ..numerics import ZERO, difference
 from ._mixture_points import Sequences, Spectrum
 
 _STEPS = 200
@@ -60,7 +60,7 @@ def features(seq: Sequences, d: int) -> np.ndarray:
 
 def _across(seq: Sequences, d: int) -> np.ndarray:
     """The part of |x_t|^2 orthogonal to the task."""
-    return np.maximum(seq.s - seq.f**2 / (seq.w2 * d), 1e-12 * seq.s)
+    return np.maximum(seq.s - seq.f**2 / (seq.w2 * d), ZERO * seq.s)
 
 
 def _pair_traces(x: np.ndarray, ridge: float, spectrum: Spectrum, d: int) -> tuple[np.ndarray, ...]:
@@ -77,7 +77,7 @@ def _pair_traces(x: np.ndarray, ridge: float, spectrum: Spectrum, d: int) -> tup
     Ai, Ri, Rj = A[:, :, None], R[:, None], R[None, :]
     determinant = B[:, :, None] * B[:, None, :] + e * (B[:, :, None] + B[:, None, :])  # A_i A_j - e^2
     D, F = Ai / determinant, -e / determinant  # P = [[D, F], [F, T]]
-    row, column = B[:, :, None] / determinant, B[:, None, :] / determinant  # D + F and F + T, where large parts cancel
+    row, column = B[:, :, None] / determinant, B[:, None, :] / determinant  # sums of the rows of P: D and F cancel
     pair, felt = weight[:, None] * weight - np.diag(weight) / d, weight[:, None] * share
     own = 1 / (A + e[..., 0])  # (shifts, r): an entry on the diagonal is its own transpose
     scale = np.stack([R, np.ones_like(R), np.full_like(R, 2.0)])  # of the three operators there

@@ -44,6 +44,7 @@ def scalars(z: Array, pair: Array, norm: Array, eigenvalues: Array, query: Array
     power = norm * norm
     root = xp.sqrt(eigenvalues)
     reach = (query / xp.where(root > 0, root, 1.0))[None, :]  # of the query to each direction made white, (1, length)
+    reach = reach / xp.sqrt(xp.maximum((reach * reach).sum(), 1.0))  # a joint matrix may be indefinite by rounding
     explained = (reach * reach).sum()
     unexplained = difference(1.0, explained)
 

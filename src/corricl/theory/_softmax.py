@@ -115,7 +115,7 @@ def _pair_risk(moments: np.ndarray, value: float | None, noise: float) -> float:
     first, second = moments
     if value is not None:
         return 1 + noise - 2 * value * first + value * value * second
-    return 1 + noise - (first * first / second if second > 0 else 0.0)
+    return 1 + noise - (first * first / second if second > ZERO else 0.0)
 
 
 def _best_beta(law: _Law, value: float | None) -> float:
@@ -186,7 +186,7 @@ def softmax(
     moments = law.estimate(best)
     if value is None:
         first, second = moments.mean(0)
-        value = float(first / second) if second > 0 else 0.0
+        value = float(first / second) if second > ZERO else 0.0  # tokens may cancel
     if test != prompt:
         moments = _Law.of(test, shifts).estimate(best)
     icl = max(0.0, float(_pair_risk(moments.mean(0), value, test.noise)))
