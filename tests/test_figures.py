@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,33 @@ def test_difference_adds_errors_in_quadrature():
     assert found.x.tolist() == [1]
     assert found.y.tolist() == [2.0]
     assert found.stderr == pytest.approx([0.5])
+
+
+def stored(figure):
+    """Rows of the numbers behind a picture of the documentation."""
+    with (Path(__file__).parents[1] / "docs" / "_static" / "numbers" / f"{figure}.csv").open() as text:
+        return list(csv.DictReader(text))
+
+
+def test_the_captions_of_the_documentation_hold_in_the_stored_numbers():
+    errors = [float(row["stderr"]) for row in stored("breakdown") if row["kind"] in ("variance", "relative")]
+    assert 0.185 < min(errors) <= max(errors) < 0.205  # "about .19"
+
+    rows = [row for row in stored("finite-size") if row["quantity"] == "icl"]
+    weak, mixture = (
+        {
+            (row["sweep"].partition("-")[2], row["case"]): float(row["mean"])
+            for row in rows
+            if row["estimator"] == method
+        }
+        for method in ("theory:weak", "theory:mixture")
+    )
+    for row in rows:
+        if row["estimator"] != "simulate":
+            continue
+        at, mean, stderr = (row["sweep"].partition("-")[2], row["case"]), float(row["mean"]), float(row["stderr"])
+        assert stderr < 0.0205 * mean
+        assert 0.04 < 1 - weak[at] / mixture[at] < 0.665
+        assert 4.5 < (mean - weak[at]) / stderr < 71.5
+        few = at[1].endswith("0.5") and int(at[0]) <= 64
+        assert abs(mean - mixture[at]) / stderr < (6.25 if few else 2.45)

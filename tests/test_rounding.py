@@ -124,16 +124,14 @@ def test_no_risk_moves(prompt):
     assert moved == {key: pytest.approx(0, abs=LARGEST) for key in moved}
 
 
-def cancelling(query):
-    """Tokens that cancel, with a query along their one direction; a uniform average of labels is 0."""
-    values, vectors = np.linalg.eigh(Prompt(2, 8, "ar1:-1").kernel.matrix(8))
-    k = (vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T)[:, 0] if query == "rounded" else (-1) ** np.arange(8)
-    return Prompt(2, 8, "ar1:-1", k if query == "rounded" else k / 8**0.5, 0.0)
+# Tokens that cancel, with a query along their one direction: an even average of the labels is 0.
+ALTERNATING = (-1.0) ** np.arange(8) / 8**0.5
+ROUNDED = symmetric_root(Prompt(2, 8, "ar1:-1").kernel.matrix(8), zero=0.0)[:, 0]
 
 
-@pytest.mark.parametrize("query", ["rounded", "exact"])
+@pytest.mark.parametrize("query", [ALTERNATING, ROUNDED], ids=["alternating", "rounded"])
 def test_a_softmax_that_reads_nothing_but_rounding_answers_zero(query):
-    prompt = cancelling(query)
+    prompt = Prompt(2, 8, "ar1:-1", query, 0.0)
     moved = movements(lambda p: {"icl": theory.softmax(p, beta=0.0).icl}, prompt)
     assert moved["icl"] < LARGEST
     assert theory.softmax(prompt, beta=0.0).icl == pytest.approx(1, abs=1e-12)

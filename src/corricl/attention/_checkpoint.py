@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 
-FORMAT = "corricl checkpoint 1"
+FORMAT = "corricl checkpoint 2"  # 1 drew other prompts from the same seed, and let position weights decay
 
 
 class Checkpoint(NamedTuple):

@@ -73,13 +73,12 @@ def _pair_traces(x: np.ndarray, ridge: float, spectrum: Spectrum, d: int) -> tup
     R, weight, share = spectrum
     a, c, e = (x[:, j, None] for j in range(3))
     B = ridge + c + a * R  # A - e, (shifts, r)
-    A, e = B + e, e[..., None]
-    Ai, Ri, Rj = A[:, :, None], R[:, None], R[None, :]
-    determinant = B[:, :, None] * B[:, None, :] + e * (B[:, :, None] + B[:, None, :])  # A_i A_j - e^2
-    D, F = Ai / determinant, -e / determinant  # P = [[D, F], [F, T]]
-    row, column = B[:, :, None] / determinant, B[:, None, :] / determinant  # sums of the rows of P: D and F cancel
+    own = 1 / (B + 2 * e)  # (shifts, r): an entry on the diagonal is its own transpose
+    Bi, Bj, e, Ri, Rj = B[:, :, None], B[:, None, :], e[..., None], R[:, None], R[None, :]
+    determinant = Bi * Bj + e * (Bi + Bj)  # A_i A_j - e^2
+    D, F = (Bi + e) / determinant, -e / determinant  # the first row of P
+    row, column = Bi / determinant, Bj / determinant  # sums of the rows of P, where D and F cancel
     pair, felt = weight[:, None] * weight - np.diag(weight) / d, weight[:, None] * share
-    own = 1 / (A + e[..., 0])  # (shifts, r): an entry on the diagonal is its own transpose
     scale = np.stack([R, np.ones_like(R), np.full_like(R, 2.0)])  # of the three operators there
 
     def mean(over: np.ndarray, q: np.ndarray) -> np.ndarray:
